@@ -1,0 +1,41 @@
+// Files: mapped for reading, replaced atomically when written.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace waybill {
+
+// A file mapped read-only; pages come in as they are touched. Movable; the bytes stay where they are.
+class MappedFile {
+ public:
+  // Fails with kNotFound or kIo. An empty file maps to an empty span.
+  [[nodiscard]] static Result<MappedFile> open(const std::filesystem::path& path);
+
+  MappedFile() = default;
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&& other) noexcept;
+  ~MappedFile();
+
+  [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  [[nodiscard]] std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
+
+ private:
+  const std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// The whole file as text; at most `max_bytes` of it are accepted (kInvalidInput beyond).
+[[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes = 256U << 20);
+
+// Writes beside the target, flushes, renames: a reader sees the old file or the new one, never a part.
+// Creates missing folders. On failure nothing is left behind.
+[[nodiscard]] Status write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
+[[nodiscard]] Status write_file_atomically(const std::filesystem::path& path, std::string_view contents);
+
+}  // namespace waybill

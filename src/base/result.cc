@@ -1,0 +1,21 @@
+#include "base/result.h"
+
+namespace waybill {
+
+std::string_view to_string(ErrorCode code) noexcept {
+  switch (code) {
+    case ErrorCode::kInvalidInput: return "invalid_input";
+    case ErrorCode::kNotFound: return "not_found";
+    case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kCorrupt: return "corrupt";
+    case ErrorCode::kIo: return "io";
+    case ErrorCode::kOverloaded: return "overloaded";
+    case ErrorCode::kDeadlineExceeded: return "deadline_exceeded";
+    case ErrorCode::kCancelled: return "cancelled";
+    case ErrorCode::kShuttingDown: return "shutting_down";
+    case ErrorCode::kInternal: return "internal";
+  }
+  return "internal";
+}
+
+}  // namespace waybill
