@@ -1,4 +1,69 @@
-# What a developer types. Everything is built by CMake (CMakePresets.json); see docs/development.md.
-.PHONY: help
+# What a developer types. CMake builds everything (CMakePresets.json); docs/development.md says more.
+#
+#   make demo        set up, build, fetch the model, route real prompts, show what came out
+#   make test        set up, build, and run every test
+#   make bench-NAME  measure against the peers: encoder, route
+#   make build       build/release/waybill
+SHELL := /bin/bash
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+WAYBILL := build/release/waybill
+MODEL := models/all-MiniLM-L6-v2
+
+.PHONY: help setup build debug demo test test-% bench-% lint format install deb fuzz clean
+
 help:
-	@echo try later
+	@sed -n 's/^#   //p' Makefile
+	@echo "make lint | format | fuzz | install [PREFIX=] | deb | clean"
+
+setup:
+	@tools/setup
+
+build/%/build.ninja: CMakeLists.txt CMakePresets.json $(wildcard cmake/*.cmake)
+	cmake --preset $* > build-$*.log 2>&1 || { cat build-$*.log; rm -f build-$*.log; exit 1; }
+	@rm -f build-$*.log
+
+build: build/release/build.ninja
+	@ninja -C build/release -j $(JOBS) waybill
+
+debug: build/debug/build.ninja
+	@ninja -C build/debug -j $(JOBS)
+
+$(MODEL)/model.safetensors:
+	@tools/fetch-model $(MODEL)
+
+demo: setup
+	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
+	@tools/demo
+
+test: setup
+	@$(MAKE) --no-print-directory $(MODEL)/model.safetensors
+	@tools/test --jobs $(JOBS)
+
+# One stage of `make test`: test-release, test-sanitize, test-threads, test-fuzz, test-gcc.
+test-%: setup $(MODEL)/model.safetensors
+	@tools/test --jobs $(JOBS) --stage $*
+
+bench-%: setup
+	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
+	@bench/$*/run
+
+fuzz: build/fuzz/build.ninja
+	@tools/fuzz --seconds $(or $(SECONDS_EACH),60)
+
+lint: build/debug/build.ninja
+	@tools/lint
+
+format:
+	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
+
+install: build
+	@ninja -C build/release -j $(JOBS)
+	cmake --install build/release --prefix $(PREFIX)
+
+deb: build
+	@ninja -C build/release -j $(JOBS)
+	cd build/release && cpack -G DEB
+
+clean:
+	rm -rf build
