@@ -1,9 +1,12 @@
 // The checked, typed form of waybill.yaml. docs/config.md is the reference; config/schema.h its JSON Schema.
+// The keys themselves, with their bounds and descriptions, stand once, in config/describe.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,11 +18,19 @@
 
 namespace waybill::config {
 
-// Where a value stands, for messages: "waybill.yaml:12".
+// Where a value stands.
 struct Position {
   std::string file;
-  int line = 0;  // from 1; 0 when it does not come from a file
-  [[nodiscard]] std::string text() const;
+  int line = 0;                            // from 1; 0: the file as a whole
+  [[nodiscard]] std::string text() const;  // "waybill.yaml:12"
+};
+
+// Something wrong with a configuration, or worth a look.
+struct Diagnostic {
+  Position position;
+  std::string key;      // the setting at fault, "routes[2].threshold"; empty when it is not one setting
+  std::string message;  // what is wrong; the likely fix
+  [[nodiscard]] std::string text() const;  // "waybill.yaml:12: what is wrong; the likely fix"
 };
 
 struct Utterance {
@@ -27,16 +38,32 @@ struct Utterance {
   Position position;
 };
 
-// A condition on a prompt. Exactly one of the alternatives.
+// A condition on a prompt. Exactly one of the alternatives. What each of them means exactly: route/rules.h.
 struct Condition {
-  struct All { std::vector<Condition> of; };
-  struct Any { std::vector<Condition> of; };
-  struct Not { std::vector<Condition> of; /* exactly one */ };
-  struct Keywords { std::vector<std::string> words; bool whole_words = true; bool case_sensitive = false; };  // any of them
-  struct Regex { std::string pattern; };                          // RE2 syntax, searched anywhere
-  struct Language { std::vector<std::string> codes; };            // ISO 639-1, any of them
-  struct Length { std::optional<std::size_t> min_chars, max_chars; };  // in code points, both inclusive
-  std::variant<All, Any, Not, Keywords, Regex, Language, Length> is;
+  struct All {
+    std::vector<Condition> of;
+  };
+  struct Any {
+    std::vector<Condition> of;
+  };
+  struct Not {
+    std::vector<Condition> of;  // exactly one
+  };
+  struct Keyword {  // any of the words
+    std::vector<std::string> words;
+    bool whole_words = true;
+    bool case_sensitive = false;
+  };
+  struct Regex {  // RE2 syntax, searched anywhere in the prompt
+    std::string pattern;
+  };
+  struct Language {  // ISO 639-1, any of them
+    std::vector<std::string> codes;
+  };
+  struct Length {  // in code points, both inclusive; at least one of them is given
+    std::optional<std::size_t> min, max;
+  };
+  std::variant<All, Any, Not, Keyword, Regex, Language, Length> is;
   Position position;
 };
 
@@ -44,17 +71,18 @@ struct Condition {
 struct Rule {
   std::string name;
   Condition when;
-  std::string route;               // decides for this route; empty for a veto
-  std::vector<std::string> veto;   // these routes may not be chosen
+  std::string route;              // decides for this route, or for the default route; empty for a veto
+  std::vector<std::string> veto;  // these routes may not be chosen; empty for a deciding rule
   Position position;
 };
 
 struct Route {
   std::string name;
-  std::string model;               // the route's name when not given
+  std::string model;  // the route's name when not given
   std::string description;
   std::vector<Utterance> utterances;  // inline ones, then those of utterances_file
-  std::optional<double> threshold; // a calibrated probability in [0, 1]; not given: auto
+  std::optional<double>
+      threshold;  // not given: auto. A calibrated probability in [0, 1]; with scoring: aurelio its aggregate
   std::map<std::string, std::string> metadata;
   Position position;
 };
@@ -64,16 +92,18 @@ enum class Scoring : std::uint8_t { kKernel, kAurelio };
 enum class Aggregation : std::uint8_t { kMean, kSum, kMax };
 
 struct Encoder {
-  std::filesystem::path model = "models/all-MiniLM-L6-v2";  // a folder; relative to the configuration file
+  std::filesystem::path model =
+      "models/all-MiniLM-L6-v2";   // a folder; load() takes it from the file's folder
   std::string precision = "auto";  // auto, f32, bf16, int16, int8
   LongText long_text = LongText::kHead;
-  unsigned threads = 0;            // 0: one per core
-  bool cache_file = true;          // packed weights beside the model
+  std::size_t max_windows = 8;  // long_text: windows
+  unsigned threads = 0;         // 0 ("auto"): one per core
+  bool cache_file = true;       // packed weights beside the model
 };
 
 struct Head {
   Scoring scoring = Scoring::kKernel;
-  double reject_quantile = 0.05;   // `threshold: auto` rejects this share of the training utterances
+  double reject_quantile = 0.05;  // `threshold: auto` rejects this share of the training utterances
   Aggregation aggregation = Aggregation::kMean;  // scoring: aurelio
   std::size_t top_k = 5;                         // scoring: aurelio
   std::vector<Utterance> out_of_scope;           // prompts that belong to no route, where there are some
@@ -86,36 +116,56 @@ struct ExactCache {
 
 struct StaticTier {
   bool enabled = true;
-  double agreement = 0.995;        // decides only where it has been calibrated to agree with the encoder this often
-  bool when_overloaded = true;     // decides alone, marked degraded, when the encoder cannot make the deadline
+  double agreement = 0.995;  // decides only where it has been calibrated to agree with the encoder this often
+  bool when_overloaded = true;  // decides alone, marked degraded, when the encoder cannot make the deadline
+};
+
+struct Tiers {
+  ExactCache cache;
+  StaticTier static_tier;
 };
 
 struct Config {
-  std::filesystem::path file;      // empty when made in memory
+  std::filesystem::path file;  // empty when made in memory
   Encoder encoder;
   Head head;
-  ExactCache cache;
-  StaticTier static_tier;
+  Tiers tiers;
   std::vector<Route> routes;
   std::vector<Rule> rules;
   std::string default_route = "default";  // what a prompt gets that no route claims; need not be in `routes`
-  std::string default_model;              // its model; the matching route's model, or the name, when not given
-  std::filesystem::path cache_folder;     // utterance embeddings and fitted heads; default: .waybill beside the file
-  std::vector<std::string> warnings;      // accepted, but worth a look (an utterance that stands in two routes)
+  std::string default_model;  // its model; the matching route's model, or the name, when not given
+  std::filesystem::path cache_folder =
+      ".waybill";  // utterance embeddings and fitted heads; load() takes it from the file's folder
+  std::vector<Diagnostic> warnings;  // accepted, but worth a look (an utterance that stands in two routes)
 };
 
-// All errors of a file at once, each with file:line, what is wrong and the likely fix.
+// All errors of a file at once, in the order of their lines.
 struct ConfigErrors {
-  std::vector<Error> errors;
-  [[nodiscard]] std::string text() const;
+  std::vector<Diagnostic> errors;
+  std::vector<Diagnostic> warnings;
+  [[nodiscard]] std::string text() const;  // the errors, one a line
 };
 
-[[nodiscard]] std::expected<Config, ConfigErrors> load(const std::filesystem::path& file);
-// `name` stands for the file in messages; relative paths are taken from `folder`.
-[[nodiscard]] std::expected<Config, ConfigErrors> parse(std::string_view yaml, std::string_view name,
-                                                        const std::filesystem::path& folder);
+// A configuration file may have this many bytes, and so may each of the files that it names.
+inline constexpr std::size_t kMaxFileBytes = 16U << 20;
 
-// The configuration with every default written out, as YAML that load() takes back.
+using ReadFile = std::function<Result<std::string>(const std::filesystem::path&)>;
+
+// How parse() reaches the world around the text.
+struct ParseOptions {
+  std::string name = "waybill.yaml";  // stands for the file in messages
+  std::filesystem::path folder;       // relative paths are taken from here
+  ReadFile read_file;                 // reads utterances_file; not given: from disk
+};
+
+// Neither throws, whatever the bytes.
+[[nodiscard]] std::expected<Config, ConfigErrors> load(const std::filesystem::path& file);
+[[nodiscard]] std::expected<Config, ConfigErrors> parse(std::string_view yaml,
+                                                        const ParseOptions& options = {});
+
+// The configuration with every default written out, as YAML that load() takes back, and as one JSON object of
+// the same shape.
 [[nodiscard]] std::string to_yaml(const Config& config);
+[[nodiscard]] std::string to_json(const Config& config);
 
 }  // namespace waybill::config
