@@ -52,8 +52,11 @@ std::string unknown_option(const Chosen& chosen, const std::string& word) {
     }
   }
   const std::string name = word.substr(0, word.find('='));
-  return fmt::format("{} has no option {}{} (a text that starts with a dash goes after \"--\")", chosen.path, name,
-                     suggest(name, names));
+  const std::string suggestion = suggest(name, names);
+  const bool takes_text = !visible_options(*chosen.app, true).empty();
+  return fmt::format("{} has no option {}{}", chosen.path, name,
+                     suggestion.empty() && takes_text ? "; an argument that starts with a dash goes after \"--\""
+                                                      : suggestion);
 }
 
 std::string unknown_command(const Chosen& chosen, const std::string& word) {
