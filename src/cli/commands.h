@@ -17,5 +17,6 @@ void add_model(CLI::App& app);
 void add_bench(CLI::App& app);
 void add_import(CLI::App& app);
 void add_completion(CLI::App& app);
+void add_man(CLI::App& app);
 
 }  // namespace waybill::cli

@@ -1,0 +1,62 @@
+// Results on stdout, and the JSON they are written in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace waybill::cli {
+
+// Buffers what a command prints and knows whether it arrived: a full disk is an error, not a short file.
+class Output {
+ public:
+  explicit Output(int descriptor = 1) : descriptor_(descriptor) {}
+
+  void write(std::string_view text);
+  // Sends what is buffered. After a failure everything further is dropped and the failure is returned again.
+  [[nodiscard]] Status flush();
+
+ private:
+  void send();
+
+  int descriptor_;
+  int error_ = 0;  // errno of the first failed write
+  std::string buffer_;
+};
+
+// Appends one JSON value to a string, piece by piece. Strings are made valid UTF-8; numbers that JSON has no word
+// for become null. The caller keeps objects and arrays balanced.
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::string& out) : out_(out) {}
+
+  JsonWriter& begin_object() { return open('{'); }
+  JsonWriter& end_object() { return close('}'); }
+  JsonWriter& begin_array() { return open('['); }
+  JsonWriter& end_array() { return close(']'); }
+  JsonWriter& key(std::string_view name);
+
+  JsonWriter& string(std::string_view text);
+  JsonWriter& boolean(bool value);
+  JsonWriter& integer(std::int64_t value);
+  JsonWriter& number(double value, int significant_digits = 6);
+  JsonWriter& null();
+
+  JsonWriter& integers(std::span<const std::int32_t> values);
+  // Nine digits bring a float32 back exactly.
+  JsonWriter& floats(std::span<const float> values, int significant_digits = 9);
+
+ private:
+  JsonWriter& open(char bracket);
+  JsonWriter& close(char bracket);
+  void separate();
+
+  std::string& out_;
+  bool comma_ = false;  // something stands before on this level
+};
+
+}  // namespace waybill::cli
