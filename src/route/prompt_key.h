@@ -10,6 +10,10 @@
 
 namespace waybill::route {
 
+// Whether the case of ASCII letters changes the token ids of no text without '['. Looks through the vocabulary (about
+// a millisecond).
+[[nodiscard]] bool case_is_irrelevant(const embed::Tokenizer& tokenizer);
+
 // Maps prompts that cannot differ in their token ids, and so not in their decision, to one spelling. Only what is
 // provable for BERT WordPiece:
 //
@@ -25,8 +29,7 @@ class PromptNormalizer {
   // Beyond this size a prompt is not worth remembering: reading it twice costs more than it can save.
   static constexpr std::size_t kMaxBytes = 64U << 10;
 
-  // Looks through the vocabulary to see whether the case of ASCII letters can matter.
-  explicit PromptNormalizer(const embed::Tokenizer& tokenizer);
+  // folds_case: case_is_irrelevant() to the tokenizer.
   explicit PromptNormalizer(bool folds_case) : folds_case_(folds_case) {}
 
   [[nodiscard]] bool folds_case() const noexcept { return folds_case_; }
