@@ -236,6 +236,11 @@ void ProgressLine::update(std::string_view what, std::size_t done, std::size_t t
   const std::string left = share > 0.02 ? human_seconds(elapsed / share - elapsed) + " left" : "";
   constexpr std::size_t kBarWidth = 24;
   const std::string filled = bar(share, kBarWidth);
+  if (total == 0) {
+    fmt::print(stderr, "\r\x1B[K{} {}", what_, human_count(static_cast<double>(done)));
+    std::fflush(stderr);
+    return;
+  }
   const std::string line = fmt::format("{} {}{} {:3.0f} % {}", what_, paint(Style::kCyan, filled, Stream::kErr),
                                        std::string(kBarWidth - display_width(filled), ' '), share * 100, left);
   fmt::print(stderr, "\r\x1B[K{}", line);
