@@ -12,19 +12,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "embed/model_folder.h"
+#include "embed/encoder.h"
+#include "embed/model_config.h"
 #include "embed/precision.h"
 #include "embed/tokenizer.h"
 
 namespace waybill::embed {
-
-// Sequences laid back to back, never padded: sequence i is ids[offsets[i] .. offsets[i + 1]).
-struct PackedBatch {
-  std::span<const TokenId> ids;
-  std::span<const std::uint32_t> offsets;  // sequences + 1 entries; offsets[0] == 0, offsets.back() == ids.size()
-
-  [[nodiscard]] std::size_t sequences() const noexcept { return offsets.empty() ? 0 : offsets.size() - 1; }
-};
 
 // Scratch memory of one computing thread. Grows to the largest batch it has seen and is then reused: no
 // allocation per call after warm-up. Not thread-safe; use one per thread.
@@ -51,7 +44,8 @@ struct ModelOptions {
 // What loading did, for the start-up line and `waybill model info`.
 struct LoadReport {
   bool from_cache_file = false;
-  std::string cache_note;       // why the cache file was not used or not written ("no space left on device"), or empty
+  std::string
+      cache_note;  // why the cache file was not used or not written ("no space left on device"), or empty
   std::size_t weight_bytes = 0;
 };
 
@@ -67,8 +61,9 @@ class Model {
   Model& operator=(Model&&) noexcept;
   ~Model();
 
-  // Computes out[i * dim() .. (i + 1) * dim()) for each sequence i. Every id must be in the vocabulary and every
-  // sequence have 1 to config().max_tokens ids (our own bugs otherwise). Runs on the calling thread alone.
+  // Computes out[i * dim() .. (i + 1) * dim()) for each sequence i. Every id must be in the vocabulary and
+  // every sequence have 1 to config().max_tokens ids (our own bugs otherwise). Runs on the calling thread
+  // alone.
   void forward(const PackedBatch& batch, std::span<float> out, Workspace& workspace) const;
 
   [[nodiscard]] std::size_t dim() const noexcept { return config().hidden; }

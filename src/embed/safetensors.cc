@@ -128,7 +128,12 @@ std::size_t Tensor::elements() const noexcept {
 }
 
 void Tensor::copy_to(std::span<float> out) const {
-  WAYBILL_CHECK(out.size() == elements() && dtype != DType::kOther);
+  WAYBILL_CHECK(out.size() == elements());
+  convert_to_f32(dtype, bytes, out);
+}
+
+void convert_to_f32(DType dtype, std::span<const std::byte> bytes, std::span<float> out) {
+  WAYBILL_CHECK(dtype != DType::kOther && bytes.size() == out.size() * (dtype == DType::kF32 ? 4 : 2));
   if (out.empty()) return;
   if (dtype == DType::kF32) {
     std::memcpy(out.data(), bytes.data(), bytes.size());

@@ -28,6 +28,9 @@ struct Tensor {
   void copy_to(std::span<float> out) const;
 };
 
+// Numbers of a type other than kOther, as they lie in the file, to float32; out.size() is their number.
+void convert_to_f32(DType dtype, std::span<const std::byte> bytes, std::span<float> out);
+
 // The safetensors format (github.com/huggingface/safetensors, README): u64 header length, JSON header, data.
 // Offsets, shapes and sizes are checked when the file is opened; overlaps, holes and repeated names are
 // refused. Immutable and thread-safe.

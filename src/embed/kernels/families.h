@@ -1,0 +1,14 @@
+// The tables that the files of each instruction set define, for kernels.cc to choose from.
+#pragma once
+
+#include "embed/kernels/kernels.h"
+
+namespace waybill::embed::kernels {
+
+extern const RowKernels kAvx2Rows;
+extern const RowKernels kAvx512Rows;
+
+extern const LinearKernels kAvx2F32;
+extern const LinearKernels kAvx512F32;
+
+}  // namespace waybill::embed::kernels
