@@ -18,7 +18,7 @@ add_compile_options(-march=x86-64-v3 -Wall -Wextra -Wpedantic -Wshadow -Wconvers
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 reports these inside libstdc++ and Boost at -O3.
   add_compile_options(-Wno-error=restrict -Wno-error=maybe-uninitialized -Wno-error=array-bounds
-                      -Wno-error=stringop-overflow -Wno-error=dangling-reference -Wno-psabi)
+                      -Wno-error=stringop-overflow -Wno-psabi)
 endif()
 set(CMAKE_CXX_FLAGS_RELEASE "-O3 -g1")
 set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g")
