@@ -1,36 +1,13 @@
-// Result<T>: how every expected failure is returned.
+// Result<T>: how every expected failure is returned. The Error itself is public: waybill/error.h.
 #pragma once
 
-#include <cstdint>
+#include <waybill/error.h>
+
 #include <expected>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace waybill {
-
-// What kind of failure it is, for the code that reacts to it. The message is for people.
-enum class ErrorCode : std::uint8_t {
-  kInvalidInput,        // what was given is wrong; `field` names it where there is one
-  kNotFound,            // a file, a route, a model that is not there
-  kUnsupported,         // well-formed, but not something this program does
-  kCorrupt,             // a file that is damaged, truncated or not what its name says
-  kIo,                  // the operating system refused
-  kOverloaded,          // a bounded queue is full, or the wait would pass the deadline
-  kDeadlineExceeded,    // the deadline passed while it waited or ran
-  kCancelled,           // the caller took it back
-  kShuttingDown,        // the part that would have done it is being stopped
-  kInternal,            // our own bug
-};
-
-[[nodiscard]] std::string_view to_string(ErrorCode code) noexcept;
-
-// A failure, told in a sentence that says what to change.
-struct Error {
-  ErrorCode code = ErrorCode::kInternal;
-  std::string message;
-  std::string field;  // the input field or setting at fault ("routes[2].threshold"), or empty
-};
 
 template <class T>
 using Result = std::expected<T, Error>;
