@@ -1,0 +1,350 @@
+#include "embed/batcher.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include "base/check.h"
+#include "embed/batch.h"
+#include "embed/batch_cost.h"
+#include "embed/batch_queue.h"
+#include "embed/wait_forecast.h"
+
+namespace waybill::embed {
+namespace {
+
+// Signals are for the thread that waits for them, not for whoever is computing.
+class AllSignalsBlocked {
+ public:
+  AllSignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
+  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// The batcher whose computing thread this is, if it is one.
+thread_local const void* computing_for = nullptr;
+
+BatcherOptions checked(BatcherOptions options) {
+  if (options.threads == 0) options.threads = std::max(1U, std::thread::hardware_concurrency());
+  options.max_batch_tokens = std::max<std::size_t>(options.max_batch_tokens, 1);
+  options.max_queue_tokens = std::max<std::size_t>(options.max_queue_tokens, 1);
+  if (!(options.initial_tokens_per_second >= 1)) options.initial_tokens_per_second = 1;
+  return options;
+}
+
+enum class Verdict : std::uint8_t { kAccepted, kStopping, kExpired, kFull, kLate, kNoMemory };
+
+Status status_of(Verdict verdict, double wait_seconds, Duration left) {
+  switch (verdict) {
+    case Verdict::kAccepted:
+      return {};
+    case Verdict::kStopping:
+      return fail(ErrorCode::kShuttingDown, "the encoder is shutting down");
+    case Verdict::kExpired:
+      return fail(ErrorCode::kDeadlineExceeded,
+                  "the deadline passed before the text was queued to be embedded");
+    case Verdict::kFull:
+      return fail(
+          ErrorCode::kOverloaded,
+          fmt::format("the encoder's queue is full; an answer would take {:.0f} ms", wait_seconds * 1e3));
+    case Verdict::kLate:
+      return fail(
+          ErrorCode::kOverloaded,
+          fmt::format("the encoder is busy: an answer would take {:.0f} ms and the deadline is in {:.0f} ms",
+                      wait_seconds * 1e3, seconds(left) * 1e3));
+    case Verdict::kNoMemory:
+      break;
+  }
+  return fail(ErrorCode::kOverloaded, "no memory to queue the text");
+}
+
+}  // namespace
+
+struct Batcher::Impl {
+  // kFree: about to look into the queue; somebody who adds to it need not wake anybody for this thread's
+  // sake.
+  enum class State : std::uint8_t { kFree, kIdle, kComputing };
+  struct Worker {
+    std::condition_variable wake;
+    State state = State::kFree;  // guarded by mutex, as all of it
+    TimePoint since{};           // kComputing: when it took its batch,
+    std::size_t tokens = 0;      // and how large that is
+    bool warm = false;           // has computed before
+    std::thread thread;
+  };
+
+  Impl(BatchFunction& f, const BatcherOptions& o, const Clock& c)
+      : function(f),
+        options(checked(o)),
+        clock(c),
+        workers(options.threads),
+        queue(options.max_queue_tokens),
+        cost(options.initial_tokens_per_second, options.max_batch_tokens),
+        free_in(options.threads) {
+    idle.reserve(options.threads);
+  }
+
+  void start() {
+    const AllSignalsBlocked blocked;  // inherited by the threads
+    for (unsigned i = 0; i < options.threads; ++i) {
+      workers[i].thread = std::thread([this, i] { work(i); });
+      pthread_setname_np(workers[i].thread.native_handle(), fmt::format("embed-{}", i).c_str());
+    }
+  }
+
+  void work(unsigned index);
+  // Waits for items and takes some; false when stopping.
+  bool take(Worker& self, Batch& batch);
+  void compute(unsigned index, Worker& self, Batch& batch);
+  // Decides on an item and, if all is well, queues it. The mutex is held.
+  Verdict admit(Item& item, TimePoint now, double& wait);
+  // Takes the thread that went idle last, whose caches are the warmest, off the stack. The mutex is held; the
+  // caller notifies after it has let go of it.
+  Worker* next_to_wake() {
+    if (idle.empty() || queue.empty()) return nullptr;
+    Worker* worker = idle.back();
+    idle.pop_back();
+    worker->state = State::kFree;
+    return worker;
+  }
+  double wait_seconds(std::size_t tokens, TimePoint now);
+  void stop();
+
+  BatchFunction& function;
+  const BatcherOptions options;
+  const Clock& clock;
+  // Shared: batches whose answers are still with an executor keep their pool alive past the batcher.
+  std::shared_ptr<BatchPool> pool = std::make_shared<BatchPool>(options.max_batch_tokens, function.dim());
+
+  std::mutex mutex;  // guards everything below but `thread` and the once flag
+  std::vector<Worker> workers;
+  std::vector<Worker*> idle;
+  BatchQueue queue;
+  BatchCost cost;
+  std::vector<double> free_in;  // scratch of wait_seconds()
+  BatcherStats counts;          // only what is counted; the rest is filled in by stats()
+  bool stopping = false;
+
+  std::once_flag stopped;
+};
+
+Batcher::Batcher(BatchFunction& function, const BatcherOptions& options, const Clock& clock)
+    : impl_(std::make_unique<Impl>(function, options, clock)) {
+  try {
+    impl_->start();
+  } catch (...) {
+    impl_->stop();
+    throw;
+  }
+}
+
+Batcher::~Batcher() { impl_->stop(); }
+
+void Batcher::stop() { impl_->stop(); }
+
+Status Batcher::submit(Item&& item) {
+  WAYBILL_CHECK(item.executor != nullptr && item.done != nullptr);
+  Impl& b = *impl_;
+  const std::size_t tokens = item.ids.size();
+  if (tokens == 0 || tokens > b.options.max_queue_tokens) {
+    return fail(ErrorCode::kInvalidInput,
+                tokens == 0 ? "there are no tokens to embed"
+                            : fmt::format("a text of {} tokens does not fit into the encoder's queue of {}; "
+                                          "cut the text or raise the limit",
+                                          tokens, b.options.max_queue_tokens));
+  }
+  const TimePoint now = b.clock.now();
+  const TimePoint deadline = item.deadline;
+  double wait = 0;
+  Verdict verdict = Verdict::kAccepted;
+  Impl::Worker* woken = nullptr;
+  {
+    const std::lock_guard lock(b.mutex);
+    verdict = b.admit(item, now, wait);
+    ++(verdict == Verdict::kAccepted ? b.counts.accepted : b.counts.refused);
+    woken = b.next_to_wake();
+  }
+  if (woken != nullptr) woken->wake.notify_one();
+  return status_of(verdict, wait, verdict == Verdict::kLate ? deadline - now : Duration{});
+}
+
+Verdict Batcher::Impl::admit(Item& item, TimePoint now, double& wait) {
+  const std::size_t tokens = item.ids.size();
+  if (stopping) return Verdict::kStopping;
+  if (item.deadline <= now) return Verdict::kExpired;
+  if (!queue.fits(tokens)) {
+    wait = wait_seconds(tokens, now);
+    return Verdict::kFull;
+  }
+  if (item.deadline != TimePoint::max()) {
+    wait = wait_seconds(tokens, now);
+    if (wait > seconds(item.deadline - now)) return Verdict::kLate;
+  }
+  try {
+    queue.push(item, now);
+  } catch (const std::bad_alloc&) {
+    return Verdict::kNoMemory;
+  }
+  return Verdict::kAccepted;
+}
+
+double Batcher::Impl::wait_seconds(std::size_t tokens, TimePoint now) {
+  std::size_t i = 0;
+  for (const Worker& worker : workers) {
+    free_in[i++] = worker.state == State::kComputing
+                       ? remaining_seconds(cost, worker.tokens, seconds(now - worker.since))
+                       : 0;
+  }
+  return forecast_seconds(cost, {queue.tokens(), queue.items(), options.max_batch_tokens}, tokens, free_in);
+}
+
+Duration Batcher::predicted_wait(std::size_t tokens) const noexcept {
+  const TimePoint now = impl_->clock.now();
+  const std::lock_guard lock(impl_->mutex);
+  constexpr double kYear = 365.0 * 24 * 3600;  // what a Duration can hold with ease
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
+      std::min(impl_->wait_seconds(std::max<std::size_t>(tokens, 1), now), kYear)));
+}
+
+void Batcher::Impl::work(unsigned index) {
+  computing_for = this;
+  Worker& self = workers[index];
+  for (;;) {
+    Batch* batch = pool->acquire();
+    const bool taken = take(self, *batch);
+    if (taken) {
+      batch->post_dropped();
+      if (batch->sequences() != 0) compute(index, self, *batch);
+    }
+    batch->release();
+    if (!taken) return;
+  }
+}
+
+bool Batcher::Impl::take(Worker& self, Batch& batch) {
+  Worker* woken = nullptr;
+  {
+    std::unique_lock lock(mutex);
+    while (queue.empty() && !stopping) {
+      self.state = State::kIdle;
+      idle.push_back(&self);
+      self.wake.wait(lock, [&] { return self.state != State::kIdle; });
+    }
+    if (stopping) return false;
+    // This thread and the others that have nothing to do share what waits.
+    std::size_t sharers = 1;
+    for (const Worker& worker : workers)
+      sharers += &worker != &self && worker.state != State::kComputing ? 1U : 0U;
+    const std::size_t share = std::min((queue.tokens() + sharers - 1) / sharers, options.max_batch_tokens);
+    const TimePoint now = clock.now();
+    const BatchQueue::Taken taken = queue.take(batch, share, options.max_batch_tokens, now);
+    counts.expired += taken.expired;
+    counts.cancelled += taken.cancelled;
+    counts.running_items += batch.sequences();
+    counts.running_tokens += batch.tokens();
+    self.state = batch.sequences() != 0 ? State::kComputing : State::kFree;
+    self.since = now;
+    self.tokens = batch.tokens();
+    woken = next_to_wake();
+  }
+  if (woken != nullptr) woken->wake.notify_one();
+  return true;
+}
+
+void Batcher::Impl::compute(unsigned index, Worker& self, Batch& batch) {
+  bool failed = true;
+  std::string reason;
+  const TimePoint started = clock.now();
+  try {
+    function.run(index, batch.packed(), batch.out());
+    failed = false;
+  } catch (const std::exception& e) {
+    reason = fmt::format("the encoder failed: {}", e.what());
+  } catch (...) {
+    reason = "the encoder failed";
+  }
+  const TimePoint finished = clock.now();
+  {
+    const std::lock_guard lock(mutex);
+    counts.running_items -= batch.sequences();
+    counts.running_tokens -= batch.tokens();
+    (failed ? counts.failed : counts.computed) += batch.sequences();
+    if (!failed) {
+      ++counts.batches;
+      counts.computed_tokens += batch.tokens();
+      // A thread's first batch pays for page faults and for buffers that grow.
+      if (self.warm) cost.observe(batch.tokens(), seconds(finished - started));
+      self.warm = true;
+    }
+    self.state = State::kFree;
+  }
+  if (failed) {
+    batch.post_failed(started, finished, std::move(reason));
+  } else {
+    batch.post_computed(started, finished);
+  }
+}
+
+void Batcher::Impl::stop() {
+  WAYBILL_CHECK(computing_for != this);  // it would wait for itself
+  std::call_once(stopped, [this] {
+    {
+      const std::lock_guard lock(mutex);
+      stopping = true;
+      for (Worker* worker : idle) worker->state = State::kFree;
+      idle.clear();
+    }
+    for (Worker& worker : workers) worker.wake.notify_one();
+    for (bool more = true; more;) {
+      Batch* batch = pool->acquire();
+      {
+        const std::lock_guard lock(mutex);
+        counts.stopped += queue.take_stopped(*batch);
+        more = !queue.empty();
+      }
+      batch->post_dropped();
+      batch->release();
+    }
+    for (Worker& worker : workers) {
+      if (worker.thread.joinable()) worker.thread.join();
+    }
+  });
+}
+
+BatcherStats Batcher::stats() const {
+  const Impl& b = *impl_;
+  BatcherStats stats;
+  const std::uint64_t answered = b.pool->answered();  // before the rest, which it must not exceed
+  {
+    const std::lock_guard lock(impl_->mutex);
+    stats = b.counts;
+    stats.queued_items = b.queue.items();
+    stats.queued_tokens = b.queue.tokens();
+    stats.tokens_per_second = b.cost.tokens_per_second() * b.options.threads;
+    for (const Impl::Worker& worker : b.workers)
+      stats.busy_threads += worker.state == Impl::State::kComputing ? 1U : 0U;
+  }
+  stats.threads = b.options.threads;
+  stats.answered = answered;
+  stats.completions_threw = b.pool->completions_threw();
+  return stats;
+}
+
+}  // namespace waybill::embed

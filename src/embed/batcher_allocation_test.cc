@@ -1,0 +1,65 @@
+// Replaces operator new for this test binary, to count.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "embed/batcher.h"
+#include "embed/batcher_fakes_test.h"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}  // namespace
+
+// NOLINTBEGIN: the signatures are the standard's
+void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new[](std::size_t size) { return operator new(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND
+
+namespace waybill::embed {
+namespace {
+
+// Submits bursts, waits for each burst's answers.
+void run_load(Batcher& batcher, Executor& executor, int bursts) {
+  static const std::vector<TokenId> ids(128, 1);
+  std::atomic<std::size_t> answers{0};
+  std::size_t submitted = 0;
+  for (int burst = 0; burst < bursts; ++burst) {
+    for (std::size_t i = 0; i < 40; ++i, ++submitted) {
+      Batcher::Item item{.ids = std::span(ids).first(5 + (i * 37) % 120),
+                         .deadline = TimePoint::max() - std::chrono::hours(1),
+                         .executor = &executor,
+                         .done = [&answers](auto&&, const BatchTiming&) { ++answers; }};
+      ASSERT_TRUE(batcher.submit(std::move(item)));
+    }
+    wait_until([&] { return answers == submitted; });
+  }
+}
+
+TEST(BatcherAllocation, NothingIsAllocatedPerItemAfterWarmUp) {
+  SteadyClock clock;
+  FakeFunction function;
+  InlineExecutor executor;
+  Batcher batcher(function, {.threads = 2}, clock);
+  run_load(batcher, executor, 50);
+  const std::size_t before = allocations;
+  run_load(batcher, executor, 500);
+  EXPECT_EQ(allocations - before, 0U) << "in 20,000 items";
+  const std::vector<int> proof(100);
+  EXPECT_GT(allocations - before, 0U) << "the counter counts";
+}
+
+}  // namespace
+}  // namespace waybill::embed
