@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "embed/calibrate.h"
 #include "embed/model_folder.h"
 #include "embed/packed_weights.h"
 #include "embed/precision.h"
@@ -62,13 +63,19 @@ const ModelFolder& folder() {
   return model;
 }
 
+const OutlierChannels& outliers(Precision precision) {
+  static const OutlierChannels none;
+  static const OutlierChannels found = *find_outliers(folder(), Precision::kF32, Isa::kAvx2, 101, 102);
+  return precision == Precision::kInt8 ? found : none;
+}
+
 // The encoder of one precision and instruction set on the real model.
 class Encoder {
  public:
   Encoder(Precision precision, Isa isa)
       : words_(*folder().tensor("embeddings.word_embeddings.weight",
                                 std::vector{folder().config.vocabulary, folder().config.hidden})),
-        weights_(*PackedWeights::pack(folder(), {precision, isa, 1}, {})) {
+        weights_(*PackedWeights::pack(folder(), {precision, isa, 1}, outliers(precision))) {
     parts_ = {&folder().config, kernels::find_kernels(precision, isa), &weights_.view(), &words_};
   }
 

@@ -11,4 +11,12 @@ extern const RowKernels kAvx512Rows;
 extern const LinearKernels kAvx2F32;
 extern const LinearKernels kAvx512F32;
 
+extern const LinearKernels kAvx2Int16;
+extern const LinearKernels kAvxVnniInt16;
+extern const LinearKernels kAvx512VnniInt16;
+
+extern const LinearKernels kAvx2Int8;
+extern const LinearKernels kAvxVnniInt8;
+extern const LinearKernels kAvx512VnniInt8;
+
 }  // namespace waybill::embed::kernels

@@ -17,6 +17,12 @@ const KernelTable* find_kernels(Precision precision, Isa isa) noexcept {
   static const Entry kEntries[] = {
       {Precision::kF32, Isa::kAvx512, {kAvx512F32, kAvx512Rows}},
       {Precision::kF32, Isa::kAvx2, {kAvx2F32, kAvx2Rows}},
+      {Precision::kInt16, Isa::kAvx512Vnni, {kAvx512VnniInt16, kAvx512Rows}},
+      {Precision::kInt16, Isa::kAvxVnni, {kAvxVnniInt16, kAvx2Rows}},
+      {Precision::kInt16, Isa::kAvx2, {kAvx2Int16, kAvx2Rows}},
+      {Precision::kInt8, Isa::kAvx512Vnni, {kAvx512VnniInt8, kAvx512Rows}},
+      {Precision::kInt8, Isa::kAvxVnni, {kAvxVnniInt8, kAvx2Rows}},
+      {Precision::kInt8, Isa::kAvx2, {kAvx2Int8, kAvx2Rows}},
   };
   for (const Entry& entry : kEntries) {
     if (entry.precision == precision && entry.isa == isa) return &entry.table;

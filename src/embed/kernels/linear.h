@@ -2,10 +2,10 @@
 // compiled for one instruction set.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include <immintrin.h>
 
 #include "embed/kernels/kernels.h"
 #include "embed/kernels/math.h"

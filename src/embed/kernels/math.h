@@ -1,9 +1,9 @@
 // Square root, and exp and GELU on vectors, for the templates beside this file.
 #pragma once
 
-#include <immintrin.h>
-
 #include <cstddef>
+
+#include <immintrin.h>
 
 namespace waybill::embed::kernels {
 namespace {

@@ -1,0 +1,23 @@
+#include "embed/kernels/families.h"
+#include "embed/kernels/integer.h"
+#include "embed/kernels/linear.h"
+#include "embed/kernels/vector_avx512.h"
+
+namespace waybill::embed::kernels {
+namespace {
+
+struct Avx512Vnni : Avx512 {
+  static Int dot_bytes(Int sum, Int inputs, Int weights) { return _mm512_dpbusd_epi32(sum, inputs, weights); }
+  static Int dot_words(Int sum, Int inputs, Int weights) { return _mm512_dpwssd_epi32(sum, inputs, weights); }
+};
+using Bytes = DotBytes<Avx512Vnni>;
+using Words = DotWords<Avx512Vnni>;
+
+}  // namespace
+
+const LinearKernels kAvx512VnniInt8 = {layout_of<Avx512Vnni, Bytes>(4),
+                                       prepare_int8<Avx512Vnni, Element::kS8>, multiply<Avx512Vnni, Bytes>};
+const LinearKernels kAvx512VnniInt16 = {layout_of<Avx512Vnni, Words>(2), prepare_int16<Avx512Vnni>,
+                                        multiply<Avx512Vnni, Words>};
+
+}  // namespace waybill::embed::kernels
