@@ -47,6 +47,7 @@ class Safetensors {
   [[nodiscard]] Result<Tensor> tensor(std::string_view name, std::span<const std::size_t> shape) const;
   [[nodiscard]] bool contains(std::string_view name) const;
   [[nodiscard]] std::size_t size() const noexcept { return tensors_.size(); }
+  [[nodiscard]] const std::unordered_map<std::string, Tensor>& tensors() const noexcept { return tensors_; }
 
  private:
   [[nodiscard]] Status read_header(std::span<const std::byte> bytes);
