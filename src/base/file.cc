@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -75,6 +76,10 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::drop_pages() const noexcept {
+  if (data_ != nullptr) ::madvise(const_cast<std::byte*>(data_), size_, MADV_DONTNEED);
+}
+
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes) {
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return os_error("open", path);
@@ -95,7 +100,8 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t max
 Status write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
   std::error_code ignored;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
-  const std::filesystem::path temporary = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  static std::atomic<unsigned> count = 0;  // two threads may write one file
+  const std::filesystem::path temporary = fmt::format("{}.{}-{}.tmp", path.string(), ::getpid(), count++);
   Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (fd.get() < 0) return os_error("write", temporary);
   bool written = true;

@@ -23,6 +23,8 @@ class MappedFile {
   ~MappedFile();
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  // Gives the memory of pages that were read back to the system; they come in again when they are touched.
+  void drop_pages() const noexcept;
   [[nodiscard]] std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
 
  private:

@@ -21,15 +21,11 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;
 constexpr std::uint64_t kMagic = 0x6B636170796177ULL;  // "waypack"
-// Of the layout below and of what quantise.cc makes of the numbers: a file of another version is packed
-// again.
-constexpr std::uint32_t kVersion = 1;
-
 // The block: Header, one LinearHeader for each linear layer, floats (positions, norms), the kept masks,
 // panels.
 struct Header {
   std::uint64_t magic = kMagic;
-  std::uint32_t version = kVersion;
+  std::uint32_t version = PackedWeights::kVersion;
   std::uint32_t precision = 0;
   std::uint32_t isa = 0;
   std::uint32_t reserved = 0;

@@ -49,6 +49,9 @@ inline constexpr std::size_t kMaxOutliers = 12;
 // they are.
 class PackedWeights {
  public:
+  // Of the block's layout and of what the numbers are rounded to. Files of another version are packed again.
+  static constexpr std::uint32_t kVersion = 1;
+
   struct Target {
     Precision precision;
     Isa isa;
