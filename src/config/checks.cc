@@ -181,11 +181,13 @@ class Checker {
   void check_route_contents() {
     std::set<std::string_view> named_by_rules;
     for (const Rule& rule : config_.rules) named_by_rules.insert(rule.route);
+    std::set<std::string, std::less<>> wrong;  // keys whose values were given, but could not be read
+    for (const Diagnostic& error : errors_) wrong.insert(error.key);
     for (std::size_t i = 0; i < config_.routes.size(); ++i) {
       const Route& route = config_.routes[i];
-      const bool said = std::ranges::any_of(errors_, [&](const Diagnostic& e) {
-        return e.key.starts_with(route_key(i) + ".utterances");  // given, but wrong
-      });
+      const std::string key = route_key(i) + ".utterances";
+      const auto first = wrong.lower_bound(key);
+      const bool said = first != wrong.end() && first->starts_with(key);
       if (route.utterances.empty() && !said && !named_by_rules.contains(route.name)) {
         error(route.position, route_key(i),
               fmt::format("the route \"{}\" has no utterances and no rule names it, so that nothing could "

@@ -15,6 +15,8 @@
 namespace waybill::config {
 namespace {
 
+constexpr std::size_t kMaxErrorsTold = 100;
+
 void sort_by_place(std::vector<Diagnostic>& diagnostics, std::string_view main_file) {
   std::ranges::sort(diagnostics, {}, [main_file](const Diagnostic& d) {
     return std::tuple(d.position.file != main_file, std::string_view(d.position.file), d.position.line,
@@ -56,6 +58,11 @@ std::expected<Config, ConfigErrors> parse_checked(std::string_view yaml, const P
   sort_by_place(config.warnings, options.name);
   if (result.errors.empty()) return config;
   sort_by_place(result.errors, options.name);
+  if (result.errors.size() > kMaxErrorsTold) {
+    const std::size_t more = result.errors.size() - kMaxErrorsTold;
+    result.errors.resize(kMaxErrorsTold);
+    result.errors.push_back({{options.name, 0}, {}, fmt::format("and {} more errors", more)});
+  }
   result.warnings = std::move(config.warnings);
   return std::unexpected(std::move(result));
 }

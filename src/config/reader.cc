@@ -225,6 +225,13 @@ void SectionReader::text(const Key& key, std::string& out) {
                                path_of(key)));
     return;
   }
+  if (std::ranges::any_of(*value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; })) {
+    context_.error(node->line, path_of(key),
+                   fmt::format("{} holds a control character or a line break; write it as one line "
+                               "of text",
+                               path_of(key)));
+    return;
+  }
   out = *std::move(value);
 }
 

@@ -74,9 +74,12 @@ class SectionReader {
 
   template <class Section>
   void section(const Key& key, Section& out) {
+    // A section that is not given is read as an empty one: its paths still have to be resolved.
+    YamlNode empty;
+    empty.kind = YamlNode::Kind::kMapping;
     const YamlNode* node = find(key);
-    if (node == nullptr || !expect_mapping(*node, path_of(key))) return;
-    SectionReader reader(context_, *node, path_of(key));
+    if (node != nullptr && !expect_mapping(*node, path_of(key))) return;
+    SectionReader reader(context_, node != nullptr ? *node : empty, path_of(key));
     describe(reader, out);
     reader.finish();
   }

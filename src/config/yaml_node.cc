@@ -36,6 +36,26 @@ class Lines {
     return text_.substr(start, text_.find('\n', start) - start);
   }
 
+  // Whether the quoted scalar that begins at `mark` ends before the text does, which yaml-cpp does not ask.
+  [[nodiscard]] bool quote_is_closed(const YAML::Mark& mark) const {
+    std::size_t at = starts_[static_cast<std::size_t>(mark.line)] + static_cast<std::size_t>(mark.column);
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) {  // anchor or tag
+      at = text_.find_first_not_of(" \t\r\n", std::min(text_.find_first_of(" \t\r\n", at), text_.size()));
+    }
+    if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'')) return true;
+    const char quote = text_[at++];
+    for (; at < text_.size(); ++at) {
+      if (text_[at] == '\\' && quote == '"') {
+        ++at;
+      } else if (text_[at] == quote && quote == '\'' && at + 1 < text_.size() && text_[at + 1] == quote) {
+        ++at;
+      } else if (text_[at] == quote) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   [[nodiscard]] bool blank(int number) const {
     const std::string_view line = (*this)[number];
     const std::size_t first = line.find_first_not_of(" \t\r");
@@ -114,6 +134,12 @@ class YamlBuilder final : public YAML::EventHandler {
   YamlBuilder(YamlDocument& document, const Lines& lines) : document_(document), lines_(lines) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
+    if (document_.root_ != nullptr && !lines_[mark.line + 1].starts_with("---")) {
+      throw Refused{
+          {mark.line + 1,
+           "this line does not go on with what stands above it; check its indentation, and that text "
+           "with a colon or a quote in it is in quotes as a whole"}};
+    }
     if (document_.root_ != nullptr) {
       throw Refused{
           {mark.line + 1, "a second document begins here; a configuration is one document, remove the ---"}};
@@ -141,6 +167,9 @@ class YamlBuilder final : public YAML::EventHandler {
                 const std::string& value) override {
     YamlNode& node = make(YamlNode::Kind::kScalar, tag, mark.line + 1);
     node.quoted = tag != "?";
+    if (node.quoted && !lines_.quote_is_closed(mark)) {
+      throw Refused{{mark.line + 1, "the quote that opens here is not closed"}};
+    }
     node.text = value;
     finish(node, anchor);
   }

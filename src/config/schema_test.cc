@@ -1,0 +1,168 @@
+#include "config/schema.h"
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+#include <boost/json.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "config/config.h"
+
+namespace waybill::config {
+namespace {
+
+namespace json = boost::json;
+
+json::object schema() { return json::parse(json_schema()).as_object(); }
+
+// Every key of an object schema with its path ("routes[].name"), lists and references followed once.
+void collect_keys(const json::value& node, const std::string& path, std::set<std::string>& keys) {
+  const json::object& object = node.as_object();
+  if (const auto* items = object.if_contains("items")) collect_keys(*items, path + "[]", keys);
+  if (const auto* choices = object.if_contains("anyOf")) {
+    for (const json::value& choice : choices->as_array()) collect_keys(choice, path, keys);
+  }
+  if (const auto* properties = object.if_contains("properties")) {
+    for (const auto& [key, value] : properties->as_object()) {
+      const std::string inner = path.empty() ? std::string(key) : path + '.' + std::string(key);
+      keys.insert(inner);
+      collect_keys(value, inner, keys);
+    }
+  }
+}
+
+std::set<std::string> keys_of_schema() {
+  std::set<std::string> keys;
+  const json::object whole = schema();
+  collect_keys(whole, "", keys);
+  collect_keys(whole.at("$defs").at("condition"), "when", keys);
+  return keys;
+}
+
+void collect_keys_of_value(const json::value& node, const std::string& path, std::set<std::string>& keys) {
+  if (node.is_array()) {
+    for (const json::value& item : node.as_array()) collect_keys_of_value(item, path + "[]", keys);
+  } else if (node.is_object()) {
+    for (const auto& [key, value] : node.as_object()) {
+      // Conditions are looked at from the condition on, as they nest.
+      const std::string inner =
+          key == "when" || path.ends_with("all[]") || path.ends_with("any[]") || path.ends_with(".not")
+              ? std::string(key == "when" ? "" : "when.") + std::string(key)
+              : path + (path.empty() ? "" : ".") + std::string(key);
+      keys.insert(inner == "when" ? "rules[].when" : inner);
+      if (!path.ends_with("metadata") && key != "metadata") collect_keys_of_value(value, inner, keys);
+    }
+  }
+}
+
+// A configuration that gives every key.
+constexpr std::string_view kEverything = R"(
+default_route: chat
+default_model: small
+cache_folder: cache
+routes:
+  - name: coding
+    model: qwen
+    description: programs
+    utterances: [write a function]
+    utterances_file: more.txt
+    threshold: 0.5
+    metadata: {team: platform}
+rules:
+  - name: one
+    when:
+      all:
+        - any: [{keyword: {words: [a], whole_words: false, case_sensitive: true}}, {regex: b}]
+        - not: {language: [de]}
+        - length: {min: 1, max: 5}
+    route: coding
+  - when: {keyword: x}
+    veto: [coding]
+encoder: {model: m, precision: f32, long_text: windows, max_windows: 4, threads: 2, cache_file: false}
+head: {scoring: aurelio, reject_quantile: 0.1, aggregation: max, top_k: 3, out_of_scope: [x], out_of_scope_file: more.txt}
+tiers:
+  cache: {enabled: false, max_size: 1MiB}
+  static: {enabled: false, agreement: 0.9, when_overloaded: false}
+)";
+
+std::expected<Config, ConfigErrors> parse_with_files(std::string_view yaml) {
+  return parse(yaml, {.name = "waybill.yaml",
+                      .folder = {},
+                      .read_file = [](const std::filesystem::path&) -> Result<std::string> {
+                        return "from the file\n";
+                      }});
+}
+
+TEST(Schema, KnowsExactlyTheKeysThatAConfigurationWritesOut) {
+  const auto config = parse_with_files(kEverything);
+  ASSERT_TRUE(config) << config.error().text();
+  std::set<std::string> written;
+  collect_keys_of_value(json::parse(to_json(*config)), "", written);
+  written.insert(
+      {"routes[].utterances_file", "head.out_of_scope_file"});  // read into utterances and out_of_scope
+  EXPECT_EQ(written, keys_of_schema());
+}
+
+TEST(Schema, AllowsNoOtherKeys) {
+  std::size_t objects = 0;
+  const auto check = [&objects](const auto& self, const json::value& node) -> void {
+    if (node.is_array()) {
+      for (const json::value& item : node.as_array()) self(self, item);
+    } else if (node.is_object()) {
+      const json::object& object = node.as_object();
+      if (object.contains("properties")) {
+        ++objects;
+        ASSERT_TRUE(object.contains("additionalProperties")) << json::serialize(node);
+        EXPECT_EQ(object.at("additionalProperties"), json::value(false));
+      }
+      for (const auto& [key, value] : object) self(self, value);
+    }
+  };
+  check(check, schema());
+  EXPECT_GE(objects, 9U);
+}
+
+TEST(Schema, RepeatsTheDefaultsOfTheParser) {
+  const json::object properties = schema().at("properties").as_object();
+  EXPECT_EQ(properties.at("default_route").at("default"), "default");
+  const json::value& encoder = properties.at("encoder").at("properties");
+  EXPECT_EQ(encoder.at("model").at("default"), "models/all-MiniLM-L6-v2");
+  EXPECT_EQ(encoder.at("threads").at("default"), "auto");
+  EXPECT_EQ(properties.at("head").at("properties").at("reject_quantile").at("default").as_double(), 0.05);
+}
+
+TEST(Schema, TakesOnlyTheChoicesThatTheParserTakes) {
+  const json::value head = schema().at("properties").at("head").at("properties");
+  for (const json::value& choice : head.at("scoring").at("enum").as_array()) {
+    const std::string yaml = "head: {scoring: " + std::string(choice.as_string()) + "}\nroutes: []\n";
+    EXPECT_TRUE(parse(yaml)) << yaml;
+  }
+}
+
+TEST(Schema, DescribesEveryKey) {
+  const auto check = [](const auto& self, const json::value& node) -> void {
+    if (!node.is_object()) return;
+    if (const auto* properties = node.as_object().if_contains("properties")) {
+      for (const auto& [key, value] : properties->as_object()) {
+        EXPECT_TRUE(value.as_object().contains("description")) << key;
+      }
+    }
+    for (const auto& [key, value] : node.as_object()) self(self, value);
+  };
+  check(check, schema());
+}
+
+TEST(Schema, IsExplainedKeyByKeyInTheReference) {
+  const auto page = read_file(std::filesystem::path(WAYBILL_SOURCE_DIR) / "docs/config.md");
+  ASSERT_TRUE(page) << page.error().message;
+  for (const std::string& key : keys_of_schema()) {
+    const std::string name = key.substr(key.find_last_of('.') + 1);
+    EXPECT_THAT(*page, testing::HasSubstr("`" + name + "`")) << key << " is not in docs/config.md";
+  }
+}
+
+}  // namespace
+}  // namespace waybill::config
