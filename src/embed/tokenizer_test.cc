@@ -92,6 +92,24 @@ TEST(TokenizerTest, RulesOfTheModelAreHonoured) {
               ElementsAre("[UNK]"));
 }
 
+TEST(TokenizerTest, OfTwoSpecialTokensTheLongerOneIsFound) {
+  auto definition = read_vocabulary(kVocabulary, "").value();
+  definition.special_tokens = {{"<a>", 100}, {"<a><b>", 101}};
+  const Tokenizer tokenizer(definition);
+  EXPECT_THAT(words(tokenizer, "<a><a><b>"), ElementsAre("<a>", "<a><b>"));
+}
+
+TEST(TokenizerTest, TheLowerCaseOfACapitalIWithDotIsTwoCodePoints) {
+  const std::string vocabulary = std::string(kVocabulary) + "i\xCC\x87\ni\n";
+  const auto lower = [&](bool strip_accents) {
+    auto definition = read_vocabulary(vocabulary, "").value();
+    definition.strip_accents = strip_accents;
+    return words(Tokenizer(definition), "\xC4\xB0");
+  };
+  EXPECT_THAT(lower(false), ElementsAre("i\xCC\x87"));
+  EXPECT_THAT(lower(true), ElementsAre("i"));
+}
+
 TEST(TokenizerTest, BytesThatAreNotUtf8VanishAsTheReplacementCharacterDoes) {
   EXPECT_THAT(words(small(), "hel\xFFlo wor\xE2\x80ld\xF0"), ElementsAre("hello", "world"));
   EXPECT_THAT(words(small(), std::string_view("hel\0lo", 6)), ElementsAre("hello"));
