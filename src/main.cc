@@ -7,7 +7,10 @@
 int main(int argc, char** argv) {
   const auto app = waybill::cli::make_application(WAYBILL_VERSION);
 
+  // Deciding
+  waybill::cli::add_embed(*app);
   // Setting up
+  waybill::cli::add_model(*app);
   waybill::cli::add_completion(*app);
   waybill::cli::add_man(*app);
 

@@ -96,8 +96,7 @@ CLI::Option* add_texts(CLI::App& command, std::vector<std::string>& texts, const
     }
     return true;
   };
-  return command.add_option("TEXT", take, description)->type_name("TEXT")->expected(0, -1)->multi_option_policy(
-      CLI::MultiOptionPolicy::TakeAll);
+  return command.add_option("TEXT", take, description)->type_name("TEXT")->expected(0, -1)->allow_extra_args();
 }
 
 std::string protect_argument(std::string argument) {

@@ -7,6 +7,7 @@
 
 #include "cli/command.h"
 #include "cli/commands.h"
+#include "cli/common_options.h"
 #include "cli/input.h"
 #include "cli/locate.h"
 #include "cli/output.h"
@@ -100,15 +101,13 @@ void add_embed(CLI::App& app) {
   add_texts(command, options->texts, "The texts; standard input if there are none");
   add_choice(command, "--input-format", options->input_format, {"lines", "jsonl"},
              "What stands on a line of standard input: a text, or JSON ({\"text\": ...} or a string)");
-  command.add_flag("--json", options->json, "One object a line with \"ids\" and \"embedding\"");
-  add_choice(command, "--precision", options->precision, {"auto", "f32", "bf16", "int16", "int8"},
-             "The arithmetic; auto is the fastest that decides as f32 does");
+  add_json_flag(command, options->json, "One object a line with \"ids\" and \"embedding\"");
+  add_precision_option(command, options->precision);
   add_choice(command, "--long-text", options->long_text, {"head", "tail", "windows"},
              "What of a text that is longer than the model takes: its beginning, its end, or the average of all");
-  add_folder(command, "--model", options->model,
-             "The model; else that of waybill.yaml, $WAYBILL_MODEL or models/all-MiniLM-L6-v2");
-  add_file(command, "--config", options->config, "The configuration whose model is used");
-  command.add_option("--threads", options->threads, "Computing threads; 0 is one per core")->type_name("N")->check(CLI::Range(0U, 1024U));
+  add_model_option(command, options->model);
+  add_config_option(command, options->config);
+  add_threads_option(command, options->threads);
   set_action(command, [options] { return run_embed(*options); });
 }
 
