@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <exception>
 #include <new>
@@ -34,7 +35,9 @@ Chosen chosen_command(const CLI::App& root) {
 // The first word that no command took.
 std::string unexpected_word(const CLI::App& root) {
   for (const CLI::App* app = chosen_command(root).app; app != nullptr; app = app->get_parent()) {
-    if (const auto words = app->remaining(); !words.empty()) return words.front();
+    if (const auto words = app->remaining(); !words.empty()) {
+      return words.front().starts_with('\0') ? words.front().substr(1) : words.front();
+    }
   }
   return {};
 }
@@ -138,9 +141,10 @@ int run_application(CLI::App& root, int argc, const char* const* argv) {
     fmt::print(stderr, "{}", help_text(root, root.get_name(), terminal_width(Stream::kErr)));
     return static_cast<int>(ExitCode::kUsage);
   }
-  std::vector<std::string> words;  // CLI11 takes them last first
-  for (int i = argc - 1; i > 0; --i) words.push_back(protect_argument(argv[i]));
   try {
+    unprotect_values(root);
+    std::vector<std::string> words = protect_arguments({argv + 1, static_cast<std::size_t>(argc - 1)});
+    std::ranges::reverse(words);  // CLI11 takes them last first
     return parse_and_run(root, std::move(words));
   } catch (const std::bad_alloc&) {
     print_error("out of memory");

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <span>
 
 #include "base/suggest.h"
 #include "base/utf8.h"
@@ -89,21 +90,33 @@ CLI::Option* add_folder(CLI::App& command, const std::string& name, std::string&
 }
 
 CLI::Option* add_texts(CLI::App& command, std::vector<std::string>& texts, const std::string& description) {
-  const auto take = [&texts](const CLI::results_t& words) {
-    for (std::string word : words) {
-      if (word.ends_with('\0')) word.pop_back();
-      texts.push_back(std::move(word));
-    }
-    return true;
-  };
-  return command.add_option("TEXT", take, description)->type_name("TEXT")->expected(0, -1)->allow_extra_args();
+  return command.add_option("TEXT", texts, description)->type_name("TEXT")->expected(0, -1)->allow_extra_args();
 }
 
-std::string protect_argument(std::string argument) {
-  const bool syntax = argument == "++" || argument == "{}" ||
-                      (argument.size() >= 2 && argument.starts_with('[') && argument.ends_with(']'));
-  if (syntax) argument.push_back('\0');
-  return argument;
+std::vector<std::string> protect_arguments(std::span<const char* const> arguments) {
+  std::vector<std::string> words;
+  bool plain = false;  // after "--"
+  for (const std::string_view word : arguments) {
+    if (!plain && word == "--") {
+      plain = true;
+      continue;
+    }
+    const bool syntax = word == "++" || word == "{}" || (word.size() >= 2 && word.starts_with('[') && word.ends_with(']'));
+    words.push_back(plain || syntax ? '\0' + std::string(word) : std::string(word));
+  }
+  return words;
+}
+
+void unprotect_values(CLI::App& root) {
+  const auto strip = [](std::string& word) {
+    if (word.starts_with('\0')) word.erase(0, 1);
+    return std::string();
+  };
+  for (const CommandTree& command : all_commands(root)) {
+    for (CLI::Option* option : const_cast<CLI::App*>(command.app)->get_options()) {
+      if (option->get_type_size() != 0) option->transform(CLI::Validator(strip, "", "protection"));
+    }
+  }
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <functional>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,12 +65,13 @@ CLI::Option* add_folder(CLI::App& command, const std::string& name, std::string&
 inline constexpr std::string_view kFileType = "FILE";
 inline constexpr std::string_view kFolderType = "FOLDER";
 
-// Any number of texts, each taken as it stands: "[SEP]", "{}" and "++" too, which CLI11 would read as syntax.
+// Any number of texts, each taken as it stands.
 CLI::Option* add_texts(CLI::App& command, std::vector<std::string>& texts, const std::string& description);
 
-// Each of a text's words that CLI11 would take apart gets a NUL at its end (no argument can have one), which
-// add_texts takes off again.
-[[nodiscard]] std::string protect_argument(std::string argument);
+// CLI11 would take "[SEP]", "{}" and "++" for syntax of its own, and gives what follows "--" to the wrong command.
+// Such words get a NUL in front, which no argument can have, and unprotect_values() has it taken off every value.
+[[nodiscard]] std::vector<std::string> protect_arguments(std::span<const char* const> arguments);
+void unprotect_values(CLI::App& root);
 
 // "waybill: MESSAGE" on stderr, one line, on a line of its own.
 void print_error(std::string_view message);
