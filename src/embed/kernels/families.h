@@ -10,6 +10,7 @@ extern const RowKernels kAvx512Rows;
 
 extern const LinearKernels kAvx2F32;
 extern const LinearKernels kAvx512F32;
+extern const LinearKernels kAvx512Bf16;
 
 extern const LinearKernels kAvx2Int16;
 extern const LinearKernels kAvxVnniInt16;

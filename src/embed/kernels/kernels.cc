@@ -15,6 +15,7 @@ struct Entry {
 
 const KernelTable* find_kernels(Precision precision, Isa isa) noexcept {
   static const Entry kEntries[] = {
+      {Precision::kBf16, Isa::kAvx512Bf16, {kAvx512Bf16, kAvx512Rows}},
       {Precision::kF32, Isa::kAvx512, {kAvx512F32, kAvx512Rows}},
       {Precision::kF32, Isa::kAvx2, {kAvx2F32, kAvx2Rows}},
       {Precision::kInt16, Isa::kAvx512Vnni, {kAvx512VnniInt16, kAvx512Rows}},
