@@ -12,6 +12,19 @@
 namespace waybill::embed::kernels {
 namespace {
 
+// Two bf16 a lane, added up in f32.
+template <class V>
+struct DotBf16 {
+  using Sum = typename V::Float;
+  static constexpr Element kElement = Element::kBf16;
+  static constexpr bool kScaled = false;
+  static Sum zero() { return V::zero(); }
+  static Sum dot(Sum sum, typename V::Int inputs, typename V::Int weights) {
+    return V::dot_bf16(sum, inputs, weights);
+  }
+  static typename V::Float load_sum(const float* sums) { return V::load(sums); }
+};
+
 // To the nearest bf16, ties to even, by integer arithmetic: the upper half of x + 0x7FFF + its own lowest
 // bit. For any vector type, for tests on CPUs without a conversion instruction.
 template <class V>
@@ -56,19 +69,6 @@ struct ConvertToBf16 {
     const __m256bh halves = _mm512_cvtneps_pbh(v);
     __builtin_memcpy(to, &halves, sizeof halves);
   }
-};
-
-// Two bf16 a lane, added to an f32 one after the other.
-template <class V>
-struct DotBf16 {
-  using Sum = typename V::Float;
-  static constexpr Element kElement = Element::kBf16;
-  static constexpr bool kScaled = false;
-  static Sum zero() { return V::zero(); }
-  static Sum dot(Sum sum, typename V::Int inputs, typename V::Int weights) {
-    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(inputs), reinterpret_cast<__m512bh>(weights));
-  }
-  static typename V::Float to_float(Sum sum) { return sum; }
 };
 
 #endif

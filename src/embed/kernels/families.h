@@ -11,6 +11,8 @@ extern const RowKernels kAvx512Rows;
 extern const LinearKernels kAvx2F32;
 extern const LinearKernels kAvx512F32;
 extern const LinearKernels kAvx512Bf16;
+extern const LinearKernels kAmxBf16;
+extern const LinearKernels kAmxInt8;
 
 extern const LinearKernels kAvx2Int16;
 extern const LinearKernels kAvxVnniInt16;

@@ -16,6 +16,11 @@
 namespace waybill::embed::kernels {
 namespace {
 
+template <class V>
+inline typename V::Float load_integer_sum(const float* sums) {
+  return V::to_float(V::load_lanes(reinterpret_cast<const std::byte*>(sums)));
+}
+
 // Four u8 inputs by four s8 weights a lane.
 template <class V>
 struct DotBytes {
@@ -26,7 +31,7 @@ struct DotBytes {
   static Sum dot(Sum sum, typename V::Int inputs, typename V::Int weights) {
     return V::dot_bytes(sum, inputs, weights);
   }
-  static typename V::Float to_float(Sum sum) { return V::to_float(sum); }
+  static typename V::Float load_sum(const float* sums) { return load_integer_sum<V>(sums); }
 };
 
 // Two s16 inputs by two s16 weights a lane. int8 without VNNI takes this too, its bytes widened when they are
@@ -40,7 +45,7 @@ struct DotWords {
   static Sum dot(Sum sum, typename V::Int inputs, typename V::Int weights) {
     return V::dot_words(sum, inputs, weights);
   }
-  static typename V::Float to_float(Sum sum) { return V::to_float(sum); }
+  static typename V::Float load_sum(const float* sums) { return load_integer_sum<V>(sums); }
 };
 
 template <Element kElement, class V>

@@ -23,7 +23,7 @@ struct DotF32 {
   static Sum dot(Sum sum, typename V::Int inputs, typename V::Int weights) {
     return V::fma(V::as_float(inputs), V::as_float(weights), sum);
   }
-  static typename V::Float to_float(Sum sum) { return sum; }
+  static typename V::Float load_sum(const float* sums) { return V::load(sums); }
 };
 
 // The panel that is multiplied and where the next one is fetched from while that goes on.
@@ -35,8 +35,8 @@ struct PanelWalk {
 constexpr std::size_t kStep = 8;
 constexpr std::size_t kCacheLine = 64;
 
-// sums[row][column] = rows x panel; the heart of it all. Every sum is in a register, a lane of
-// weights is loaded once for kRows rows, a lane of inputs is broadcast by the load ports.
+// sums[row][column] = rows x panel, as Dot::load_sum() reads them; the heart of it all. Every sum is in a
+// register, a lane of weights is loaded once for kRows rows, a lane of inputs is broadcast by the load ports.
 template <class V, class Dot, std::size_t kRows>
 [[gnu::always_inline]] inline void multiply_tile(PanelWalk walk, std::size_t lanes, const std::byte* rows,
                                                  std::size_t row_bytes, float* sums) {
@@ -75,7 +75,7 @@ template <class V, class Dot, std::size_t kRows>
   for (std::size_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
     for (std::size_t c = 0; c < kColumns; ++c) {
-      V::store(sums + (r * kColumns + c) * V::kFloats, Dot::to_float(sum[r][c]));
+      __builtin_memcpy(sums + (r * kColumns + c) * V::kFloats, &sum[r][c], kVectorBytes);
     }
   }
 }
@@ -112,7 +112,7 @@ void finish_tile(const float* panel_tail, std::size_t terms, const float* sums, 
     }
 #pragma GCC unroll 16
     for (std::size_t c = 0; c < V::kPanelVectors; ++c) {
-      const auto sum = V::load(sums + r * kWidth + c * V::kFloats);
+      const auto sum = Dot::load_sum(sums + r * kWidth + c * V::kFloats);
       if constexpr (Dot::kScaled) {
         const auto scale = V::mul(V::broadcast(tail[0]), V::load(panel_tail + kWidth + c * V::kFloats));
         value[c] = V::fma(sum, scale, value[c]);
