@@ -14,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "embed/calibrate.h"
+#include "embed/kernels/emulated_amx.h"
 #include "embed/model_folder.h"
 #include "embed/packed_weights.h"
 #include "embed/precision.h"
@@ -69,14 +70,25 @@ const OutlierChannels& outliers(Precision precision) {
   return precision == Precision::kInt8 ? found : none;
 }
 
+struct Family {
+  Precision precision;
+  Isa isa;
+  std::string name;
+  const kernels::LinearKernels* linear = nullptr;  // in place of the CPU's own
+  std::size_t texts_step = 1;                      // of how many texts one is tested: more where it is slow
+};
+
 // The encoder of one precision and instruction set on the real model.
 class Encoder {
  public:
-  Encoder(Precision precision, Isa isa)
+  explicit Encoder(const Family& family)
       : words_(*folder().tensor("embeddings.word_embeddings.weight",
                                 std::vector{folder().config.vocabulary, folder().config.hidden})),
-        weights_(*PackedWeights::pack(folder(), {precision, isa, 1}, outliers(precision))) {
-    parts_ = {&folder().config, kernels::find_kernels(precision, isa), &weights_.view(), &words_};
+        weights_(
+            *PackedWeights::pack(folder(), {family.precision, family.isa, 1}, outliers(family.precision))),
+        kernels_(*kernels::find_kernels(family.precision, family.isa)) {
+    if (family.linear != nullptr) kernels_.linear = *family.linear;
+    parts_ = {&folder().config, &kernels_, &weights_.view(), &words_};
   }
 
   std::vector<float> encode(const std::vector<const Reference*>& texts) {
@@ -94,21 +106,27 @@ class Encoder {
  private:
   Tensor words_;
   PackedWeights weights_;
+  kernels::KernelTable kernels_;
   EncoderParts parts_;
   EncoderBuffers buffers_;
 };
 
-struct Family {
-  Precision precision;
-  Isa isa;
-};
+// Matrix tiles in software, for CPUs that have none.
+const Family kEmulatedAmxInt8 = {Precision::kInt8, Isa::kAmx, "int8_emulated_amx",
+                                 &kernels::kEmulatedAmxInt8Avx512, 8};
 
 std::vector<Family> families() {
   std::vector<Family> out;
   for (const Precision precision : kAllPrecisions) {
     for (const Isa isa : available(precision)) {
-      if (kernels::find_kernels(precision, isa) != nullptr) out.push_back({precision, isa});
+      std::string name = fmt::format("{}_{}", to_string(precision), to_string(isa));
+      std::replace(name.begin(), name.end(), '-', '_');
+      out.push_back({precision, isa, std::move(name)});
     }
+  }
+  if (cpu_features().avx512) {
+    out.push_back({Precision::kBf16, Isa::kAmx, "bf16_emulated_amx", &kernels::kEmulatedAmxBf16Avx512, 8});
+    out.push_back(kEmulatedAmxInt8);
   }
   return out;
 }
@@ -142,11 +160,13 @@ double least_cosine(Precision precision) {
 }
 
 TEST_P(EncoderTest, GivesTheReferenceVectors) {
-  Encoder encoder(GetParam().precision, GetParam().isa);
+  Encoder encoder(GetParam());
   ASSERT_GT(references().size(), 400U);
   double least = 1;
   double sum = 0;
-  for (const Reference& reference : references()) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < references().size(); i += GetParam().texts_step, ++count) {
+    const Reference& reference = references()[i];
     const std::vector<float> out = encoder.encode({&reference});
     const double similarity = cosine(out, reference.embedding);
     least = std::min(least, similarity);
@@ -155,18 +175,18 @@ TEST_P(EncoderTest, GivesTheReferenceVectors) {
     for (const float x : out) norm += double{x} * x;
     EXPECT_NEAR(std::sqrt(norm), 1.0, 1e-5);
     if (GetParam().precision != Precision::kF32) continue;
-    for (std::size_t i = 0; i < out.size(); ++i) ASSERT_NEAR(out[i], reference.embedding[i], 2e-5);
+    for (std::size_t k = 0; k < out.size(); ++k) ASSERT_NEAR(out[k], reference.embedding[k], 2e-5);
   }
   RecordProperty("least_cosine", fmt::format("{:.7f}", least));
-  fmt::print("cosine: mean {:.6f}, least {:.6f}\n", sum / static_cast<double>(references().size()), least);
+  fmt::print("cosine: mean {:.6f}, least {:.6f}\n", sum / static_cast<double>(count), least);
   EXPECT_GE(least, least_cosine(GetParam().precision));
 }
 
 TEST_P(EncoderTest, GivesATextTheSameBitsInEveryBatch) {
-  Encoder encoder(GetParam().precision, GetParam().isa);
+  Encoder encoder(GetParam());
   const std::size_t hidden = folder().config.hidden;
   std::mt19937 random(7);
-  for (int round = 0; round < 12; ++round) {
+  for (std::size_t round = 0; round < 12; round += GetParam().texts_step) {
     std::vector<const Reference*> texts(std::uniform_int_distribution<std::size_t>(1, 24)(random));
     for (const Reference*& text : texts) {
       text = &references()[std::uniform_int_distribution<std::size_t>(0, references().size() - 1)(random)];
@@ -181,11 +201,18 @@ TEST_P(EncoderTest, GivesATextTheSameBitsInEveryBatch) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, EncoderTest, ::testing::ValuesIn(families()), [](const auto& test) {
-  std::string name = fmt::format("{}_{}", to_string(test.param.precision), to_string(test.param.isa));
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-});
+TEST(EmulatedAmxTest, GivesTheBitsOfVnniInInt8) {
+  if (!cpu_features().avx512_vnni) GTEST_SKIP() << "NOT RUN: this CPU has no AVX-512 VNNI";
+  Encoder emulated(kEmulatedAmxInt8);
+  Encoder vnni({Precision::kInt8, Isa::kAvx512Vnni, ""});
+  std::vector<const Reference*> texts;
+  for (std::size_t i = 1; i < references().size(); i += kEmulatedAmxInt8.texts_step)
+    texts.push_back(&references()[i]);
+  EXPECT_EQ(emulated.encode(texts), vnni.encode(texts));
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, EncoderTest, ::testing::ValuesIn(families()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace waybill::embed

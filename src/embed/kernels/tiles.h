@@ -127,22 +127,26 @@ class TiledProduct {
   template <std::size_t kRowTiles, std::size_t kColumnTiles>
   [[gnu::always_inline]] void multiply_block(std::size_t p, std::size_t row) {
     constexpr std::size_t kPanelStride = kTilePanelColumns * kLaneBytes;
-    const std::byte* inputs = prepared_ + row * linear_.row_bytes;
+    const std::size_t row_bytes = linear_.row_bytes;
+    const std::size_t panel_bytes = linear_.panel_bytes;
+    const std::size_t lanes = linear_.lanes;
+    const std::size_t lines_per_step = lines_per_step_;
+    const char* prefetch = prefetch_;
+    const std::byte* inputs = prepared_ + row * row_bytes;
     const std::byte* weights = panel(p);
     unrolled<kRowTiles * kColumnTiles>(
         [&](auto i) __attribute__((always_inline)) { tiles_.template zero<static_cast<int>(i)>(); });
-    for (std::size_t lane = 0; lane < linear_.lanes; lane += kTileLanes) {
-      for (std::size_t i = 0; i < lines_per_step_; ++i, prefetch_ += kCacheLine) {
-        _mm_prefetch(prefetch_, _MM_HINT_T1);
+    for (std::size_t lane = 0; lane < lanes; lane += kTileLanes) {
+      for (std::size_t i = 0; i < lines_per_step; ++i, prefetch += kCacheLine) {
+        _mm_prefetch(prefetch, _MM_HINT_T1);
       }
       unrolled<kRowTiles>([&](auto r) __attribute__((always_inline)) {
-        tiles_.template load<kInputTile + static_cast<int>(r)>(inputs + r * kTileRows * linear_.row_bytes,
-                                                               linear_.row_bytes);
+        tiles_.template load<kInputTile + static_cast<int>(r)>(inputs + r * kTileRows * row_bytes, row_bytes);
       });
       unrolled<kColumnTiles>([&](auto c) __attribute__((always_inline)) {
         constexpr int kWeights = kWeightTile + static_cast<int>(c % kPanelTiles);
         tiles_.template load<kWeights>(
-            weights + c / kPanelTiles * linear_.panel_bytes + c % kPanelTiles * kTileRowBytes, kPanelStride);
+            weights + c / kPanelTiles * panel_bytes + c % kPanelTiles * kTileRowBytes, kPanelStride);
         unrolled<kRowTiles>([&](auto r) __attribute__((always_inline)) {
           tiles_.template dot<Dot::kElement, static_cast<int>(r * kColumnTiles + c),
                               kInputTile + static_cast<int>(r), kWeights>();
@@ -151,6 +155,7 @@ class TiledProduct {
       inputs += kTileRowBytes;
       weights += kTileLanes * kPanelStride;
     }
+    prefetch_ = prefetch;
   }
 
   const PackedLinear& linear_;

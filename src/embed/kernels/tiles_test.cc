@@ -1,11 +1,9 @@
 // Linear layers on matrix tiles: on the CPU's own where it has AMX, and everywhere on tiles in software, held
 // against the other kernels of the same precision and against sums in float64.
 
-#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,7 +22,6 @@
 namespace waybill::embed::kernels {
 namespace {
 
-constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 constexpr std::size_t kMostRows = 40;
 
 struct Free {
@@ -110,7 +107,16 @@ class Layer {
     double value;
     double magnitude;  // the sum of the products' magnitudes
   };
-  // In float64, of weights and inputs in bf16; kAdd.
+  // [rows][outputs] in float64, of weights and inputs in bf16; kAdd.
+  std::vector<Exact> exact() const {
+    std::vector<Exact> out;
+    for (std::size_t i = 0; i < kMostRows * shape_.outputs; ++i) {
+      out.push_back(exact(i / shape_.outputs, i % shape_.outputs));
+    }
+    return out;
+  }
+
+ private:
   Exact exact(std::size_t row, std::size_t output) const {
     Exact out{double{bias_[output]} + residual(row), 0};
     for (std::size_t i = 0; i < shape_.inputs; ++i) {
@@ -122,7 +128,6 @@ class Layer {
     return out;
   }
 
- private:
   static float residual(std::size_t row) { return 0.5F * static_cast<float>(row); }
   static double nearest_bf16(float x) {
     int exponent;
@@ -199,15 +204,12 @@ TEST_P(TilesTest, FinishSumsAsOtherInstructionSetsDo) {
 TEST_P(TilesTest, GiveSumsInBf16AsCloseAsFloat32Allows) {
   for (const Shape& shape : kShapes) {
     const Layer layer(Precision::kBf16, shape);
+    const std::vector<Layer::Exact> exact = layer.exact();
     for (std::size_t rows = 1; rows <= kMostRows; ++rows) {
       const std::vector<float> out = layer.multiply(GetParam().bf16, rows, Epilogue::kAdd);
-      for (std::size_t r = 0; r < rows; ++r) {
-        for (std::size_t o = 0; o < shape.outputs; ++o) {
-          const auto [value, magnitude] = layer.exact(r, o);
-          ASSERT_NEAR(out[r * shape.outputs + o], value, (magnitude + std::fabs(value)) * 0x1p-20)
-              << shape.inputs << " x " << shape.outputs << ", row " << r << " of " << rows << ", output "
-              << o;
-        }
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        ASSERT_NEAR(out[i], exact[i].value, (exact[i].magnitude + std::fabs(exact[i].value)) * 0x1p-20)
+            << shape.inputs << " x " << shape.outputs << ", " << rows << " rows, element " << i;
       }
     }
   }
@@ -234,11 +236,11 @@ TEST(Bf16Test, OnAvx512GivesSumsAsCloseAsFloat32Allows) {
   const LinearKernels& kernels = find_kernels(Precision::kBf16, Isa::kAvx512Bf16)->linear;
   for (const Shape& shape : kShapes) {
     const Layer layer(Precision::kBf16, shape);
+    const std::vector<Layer::Exact> exact = layer.exact();
     for (std::size_t rows = 1; rows <= 13; ++rows) {
       const std::vector<float> out = layer.multiply(kernels, rows, Epilogue::kAdd);
       for (std::size_t i = 0; i < out.size(); ++i) {
-        const auto [value, magnitude] = layer.exact(i / shape.outputs, i % shape.outputs);
-        ASSERT_NEAR(out[i], value, (magnitude + std::fabs(value)) * 0x1p-20);
+        ASSERT_NEAR(out[i], exact[i].value, (exact[i].magnitude + std::fabs(exact[i].value)) * 0x1p-20);
       }
     }
   }
