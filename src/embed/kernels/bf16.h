@@ -35,7 +35,9 @@ struct RoundToBf16 {
     __builtin_memcpy(bits, &v, sizeof bits);
     std::uint16_t halves[V::kFloats];
     for (std::size_t i = 0; i < V::kFloats; ++i) {
-      halves[i] = static_cast<std::uint16_t>((bits[i] + 0x7FFFU + ((bits[i] >> 16) & 1U)) >> 16);
+      const bool is_nan = (bits[i] & 0x7FFFFFFFU) > 0x7F800000U;
+      const std::uint32_t rounded = bits[i] + 0x7FFFU + ((bits[i] >> 16) & 1U);
+      halves[i] = static_cast<std::uint16_t>((is_nan ? bits[i] | 0x00400000U : rounded) >> 16);
     }
     __builtin_memcpy(to, halves, sizeof halves);
   }
