@@ -33,7 +33,7 @@ std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
       add(cpu.avx2_fma, Isa::kAvx2);
       break;
     case Precision::kBf16:
-      add(cpu.amx_bf16, Isa::kAmx);
+      add(cpu.amx_bf16 && cpu.avx512_bf16, Isa::kAmx);  // AVX512-BF16 converts the inputs
       add(cpu.avx512_bf16, Isa::kAvx512Bf16);
       break;
     case Precision::kInt16:
@@ -52,7 +52,7 @@ std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
 }
 
 Precision default_precision(const CpuFeatures& cpu) {
-  if (cpu.amx_bf16) return Precision::kBf16;
+  if (cpu.amx_bf16 && cpu.avx512_bf16) return Precision::kBf16;
   return Precision::kInt16;
 }
 
