@@ -177,6 +177,31 @@ TEST(ImportSemanticRouter, WritesTextThatYamlWouldMisread) {
   EXPECT_THAT(utterances_of(config.routes[0]), ElementsAre("- x", "null", "a: b", "tab here"));
 }
 
+TEST(ImportSemanticRouter, ReadsWhatEachVersionOfTheLibraryWrote) {
+  const std::filesystem::path folder =
+      std::filesystem::path(WAYBILL_SOURCE_DIR) / "tests/data/semantic_router";
+  for (const std::string version : {"v0_0", "v0_1", "v1"}) {
+    std::vector<std::string> yamls;
+    for (const std::string_view extension : {".json", ".yaml"}) {
+      const auto text = read_file(folder / (version + std::string(extension)));
+      ASSERT_TRUE(text) << text.error().message;
+      const ImportedConfig import = imported(*text);
+      const Config config = parsed(import);
+      ASSERT_EQ(config.routes.size(), version == "v1" ? 2U : 3U) << version;
+      EXPECT_EQ(config.routes[0].metadata.at("team"), "news");
+      EXPECT_THAT(utterances_of(config.routes[1]),
+                  ElementsAre("how's the weather today?", "lovely weather today",
+                              "let's go to the chippy: now", "ça va ? 😀"));
+      const auto as_before = parse(with_aurelio_scoring(import.yaml));
+      ASSERT_TRUE(as_before) << as_before.error().text();
+      EXPECT_EQ(as_before->routes[0].threshold, version == "v1" ? 0.42 : 0.3);
+      EXPECT_EQ(as_before->head.aggregation, version == "v1" ? Aggregation::kMax : Aggregation::kMean);
+      yamls.push_back(import.yaml);
+    }
+    EXPECT_EQ(yamls[0], yamls[1]) << version;
+  }
+}
+
 TEST(ImportSemanticRouter, RefusesWhatIsNoSavedRouter) {
   for (const std::string_view text : {"", "{}", "[1, 2]", "{\"routes\": 5}", "{\"a\": [", "routes:\n\t- x",
                                       "\xFF", "{\"routes\": [{\"name\": \"a\"}]}"}) {
