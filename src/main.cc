@@ -10,7 +10,9 @@ int main(int argc, char** argv) {
   // Deciding
   waybill::cli::add_embed(*app);
   // Setting up
+  waybill::cli::add_config(*app);
   waybill::cli::add_model(*app);
+  waybill::cli::add_import(*app);
   waybill::cli::add_completion(*app);
   waybill::cli::add_man(*app);
 

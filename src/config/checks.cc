@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "config/languages.h"
 #include "config/regex_options.h"
 
@@ -164,9 +165,10 @@ class Checker {
       default:
         break;
     }
-    return fmt::format("the pattern {} is not one that RE2 takes: {}{}",
-                       pattern.size() <= 60 ? pattern : pattern.substr(0, 60) + "...", compiled.error(),
-                       hint);
+    // Both the pattern cut short and what RE2 quotes of it may end within a character.
+    return to_valid_utf8(fmt::format("the pattern {} is not one that RE2 takes: {}{}",
+                                     pattern.size() <= 60 ? pattern : pattern.substr(0, 60) + "...",
+                                     compiled.error(), hint));
   }
 
   void check_length(const Condition::Length& length, const Position& at, const std::string& key) {

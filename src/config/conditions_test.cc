@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
 #include "config/config.h"
 
 namespace waybill::config {
@@ -65,6 +66,15 @@ TEST(Conditions, RefuseAPatternThatRe2DoesNotTake) {
   EXPECT_THAT(error_of("  - {route: coding, when: {regex: '(a'}}\n"), HasSubstr("close it"));
   EXPECT_THAT(error_of("  - {route: coding, when: {regex: '((a{100}){100}){100}'}}\n"),
               HasSubstr("repetition"));
+}
+
+TEST(Conditions, CutALongPatternBetweenCharacters) {
+  std::string pattern = "(a";
+  for (int i = 0; i < 40; ++i) pattern += "é";
+  for (int i = 0; i < 2; ++i, pattern += 'x') {
+    EXPECT_TRUE(is_valid_utf8(error_of("  - {route: coding, when: {regex: '" +
+                                       pattern.substr(static_cast<std::size_t>(i)) + "('}}\n")));
+  }
 }
 
 TEST(Conditions, ExplainALanguageThatIsNoCode) {

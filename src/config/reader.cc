@@ -218,7 +218,7 @@ void SectionReader::text(const Key& key, std::string& out) {
   if (node == nullptr) return;
   auto value = scalar(*node, path_of(key), "text");
   if (!value) return;
-  if (value->find("${") != std::string::npos && key.name != "description") {
+  if (value->find("${") != std::string::npos && (key.name.ends_with("model") || key.name == "cache_folder")) {
     context_.error(node->line, path_of(key),
                    fmt::format("{} holds \"${{\", but environment variables are not put in; write "
                                "the value itself",

@@ -122,7 +122,8 @@ YamlProblem explain(const YAML::Exception& error, const Lines& lines) {
   } else if (said.find("escape") != std::string_view::npos) {
     hint = "; use single quotes where a backslash is meant as it stands";
   }
-  return {line, fmt::format("this is not YAML: {}{}", said, hint)};
+  // What yaml-cpp quotes may be one byte of a character.
+  return {line, to_valid_utf8(fmt::format("this is not YAML: {}{}", said, hint))};
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/utf8.h"
+
 namespace waybill::config {
 namespace {
 
@@ -116,6 +118,8 @@ TEST(YamlDocument, ExplainsASyntaxErrorWithItsLine) {
   EXPECT_EQ(problem_of("a: 1\nb: @home\n").line, 2);
   EXPECT_THAT(problem_of("- a\nb: c\n").message, HasSubstr("does not go on"));
 }
+
+TEST(YamlDocument, QuotesNoHalfCharacters) { EXPECT_TRUE(is_valid_utf8(problem_of("a: \"\\é\"\n").message)); }
 
 TEST(YamlDocument, RefusesBytesThatAreNoText) {
   EXPECT_EQ(problem_of("a: 1\nb: \xFF\n").line, 2);
