@@ -156,6 +156,7 @@ void Model::forward(const PackedBatch& batch, std::span<float> out, Workspace& w
 
 const ModelConfig& Model::config() const noexcept { return impl_->folder.config; }
 const Tokenizer& Model::tokenizer() const noexcept { return impl_->tokenizer; }
+const EncoderParts& Model::parts() const noexcept { return impl_->parts; }
 Precision Model::precision() const noexcept { return impl_->target.precision; }
 Isa Model::isa() const noexcept { return impl_->target.isa; }
 const std::filesystem::path& Model::folder() const noexcept { return impl_->folder.path; }

@@ -69,6 +69,8 @@ class Model {
   [[nodiscard]] std::size_t dim() const noexcept { return config().hidden; }
   [[nodiscard]] const ModelConfig& config() const noexcept;
   [[nodiscard]] const Tokenizer& tokenizer() const noexcept;
+  // What forward() reads; for measuring.
+  [[nodiscard]] const EncoderParts& parts() const noexcept;
   [[nodiscard]] Precision precision() const noexcept;
   [[nodiscard]] Isa isa() const noexcept;
   [[nodiscard]] const std::filesystem::path& folder() const noexcept;

@@ -8,7 +8,11 @@ namespace {
 
 struct Avx512Vnni : Avx512 {
   static Int dot_bytes(Int sum, Int inputs, Int weights) { return _mm512_dpbusd_epi32(sum, inputs, weights); }
-  static Int dot_words(Int sum, Int inputs, Int weights) { return _mm512_dpwssd_epi32(sum, inputs, weights); }
+  static Int dot_words(Int sum, Int inputs, Int weights) {
+    // By hand: clang takes the intrinsic apart into vpmaddwd and vpaddd, at two thirds of the speed.
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(sum) : "v"(inputs), "v"(weights));
+    return sum;
+  }
 };
 using Bytes = DotBytes<Avx512Vnni>;
 using Words = DotWords<Avx512Vnni>;

@@ -11,7 +11,9 @@ struct AvxVnni : Avx2 {
     return _mm256_dpbusd_avx_epi32(sum, inputs, weights);
   }
   static Int dot_words(Int sum, Int inputs, Int weights) {
-    return _mm256_dpwssd_avx_epi32(sum, inputs, weights);
+    // By hand: clang takes the intrinsic apart into vpmaddwd and vpaddd, at two thirds of the speed.
+    __asm__("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(inputs), "x"(weights));
+    return sum;
   }
 };
 using Bytes = DotBytes<AvxVnni>;
