@@ -10,10 +10,10 @@ namespace {
 
 struct CodePointRange {
   char32_t first, last;
-  std::uint8_t flags;
+  std::int32_t lower;
   std::uint16_t decomposition;
   std::uint8_t decomposition_length;
-  std::int32_t lower;
+  std::uint8_t flags;
 };
 
 #include "embed/codepoint_table.inc"

@@ -146,52 +146,50 @@ const json::value* JsonFields::find(std::string_view key) const {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
-std::unexpected<Error> JsonFields::wrong_type(std::string_view key, std::string_view expected) const {
-  return fail(ErrorCode::kCorrupt, fmt::format("{}: {} must be {}", name_, quoted(key), expected),
-              std::string(key));
+void JsonFields::refuse(std::string_view key, std::string_view must) {
+  if (status_) {
+    status_ = fail(ErrorCode::kCorrupt, fmt::format("{}: {} must be {}", name_, quoted(key), must),
+                   std::string(key));
+  }
 }
 
-Result<std::optional<std::string_view>> JsonFields::text(std::string_view key) const {
+std::string_view JsonFields::text(std::string_view key, std::string_view fallback) {
   const json::value* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  const json::string* text = value->if_string();
-  if (text == nullptr) return wrong_type(key, "a string");
-  return std::string_view(text->data(), text->size());
+  if (value == nullptr) return fallback;
+  if (const json::string* text = value->if_string()) return {text->data(), text->size()};
+  refuse(key, "a string");
+  return fallback;
 }
 
-Result<std::optional<bool>> JsonFields::boolean(std::string_view key) const {
+bool JsonFields::boolean(std::string_view key, bool fallback) {
   const json::value* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  const bool* flag = value->if_bool();
-  if (flag == nullptr) return wrong_type(key, "true or false");
-  return *flag;
+  if (value == nullptr) return fallback;
+  if (const bool* flag = value->if_bool()) return *flag;
+  refuse(key, "true or false");
+  return fallback;
 }
 
-Result<std::optional<double>> JsonFields::number(std::string_view key) const {
+double JsonFields::number(std::string_view key, double fallback) {
   const json::value* value = find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_number()) return wrong_type(key, "a number");
-  return value->to_number<double>();
+  if (value == nullptr) return fallback;
+  if (value->is_number()) return value->to_number<double>();
+  refuse(key, "a number");
+  return fallback;
 }
 
-Result<std::optional<std::size_t>> JsonFields::size(std::string_view key, std::size_t min,
-                                                    std::size_t max) const {
+std::size_t JsonFields::size(std::string_view key, std::size_t min, std::size_t max, std::size_t fallback) {
   const json::value* value = find(key);
-  if (value == nullptr) return std::nullopt;
+  if (value == nullptr) return fallback;
   json::error_code ec;
   const auto size = value->is_number() ? value->to_number<std::uint64_t>(ec) : 0;
-  if (!value->is_number() || ec || size < min || size > max) {
-    return wrong_type(key, fmt::format("a whole number from {} to {}", min, max));
-  }
-  return size;
+  if (value->is_number() && !ec && size >= min && size <= max) return size;
+  refuse(key, fmt::format("a whole number from {} to {}", min, max));
+  return fallback;
 }
 
-Result<std::size_t> JsonFields::required_size(std::string_view key, std::size_t min, std::size_t max) const {
-  const auto found = size(key, min, max);
-  if (!found) return std::unexpected(found.error());
-  if (!*found)
-    return fail(ErrorCode::kCorrupt, fmt::format("{} has no {}", name_, quoted(key)), std::string(key));
-  return **found;
+std::size_t JsonFields::required_size(std::string_view key, std::size_t min, std::size_t max) {
+  if (!has(key)) refuse(key, "there");
+  return size(key, min, max, min);
 }
 
 }  // namespace waybill::embed

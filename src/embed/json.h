@@ -3,8 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,32 +20,34 @@ namespace waybill::embed {
 // Text from a file as it may appear in a message: quoted, cut after 60 bytes, control characters as '?'.
 [[nodiscard]] std::string quoted(std::string_view text);
 
-// The object at the top of a JSON file, with typed look-ups. A key that is absent or null reads as nullopt; a
-// value of another type is kCorrupt. Cheap to copy; borrows both arguments.
+// The object at the top of a JSON file, with typed look-ups. A key that is absent or null reads as the
+// fallback; a value of another type reads as the fallback too and is remembered as an error, the first one of
+// all (kCorrupt): look everything up, then ask for status(). Borrows both arguments.
 class JsonFields {
  public:
   [[nodiscard]] static Result<JsonFields> of(const boost::json::value& value, std::string_view name);
 
-  [[nodiscard]] Result<std::optional<std::string_view>> text(std::string_view key) const;
-  [[nodiscard]] Result<std::optional<bool>> boolean(std::string_view key) const;
-  [[nodiscard]] Result<std::optional<double>> number(std::string_view key) const;
+  [[nodiscard]] bool has(std::string_view key) const { return find(key) != nullptr; }
+  [[nodiscard]] std::string_view text(std::string_view key, std::string_view fallback = {});
+  [[nodiscard]] bool boolean(std::string_view key, bool fallback);
+  [[nodiscard]] double number(std::string_view key, double fallback);
   // A whole number within [min, max].
-  [[nodiscard]] Result<std::optional<std::size_t>> size(std::string_view key, std::size_t min,
-                                                        std::size_t max) const;
-  // The same, and kCorrupt when absent.
-  [[nodiscard]] Result<std::size_t> required_size(std::string_view key, std::size_t min,
-                                                  std::size_t max) const;
+  [[nodiscard]] std::size_t size(std::string_view key, std::size_t min, std::size_t max,
+                                 std::size_t fallback);
+  // The same, and it must be there. Reads as `min` when it is not.
+  [[nodiscard]] std::size_t required_size(std::string_view key, std::size_t min, std::size_t max);
 
+  [[nodiscard]] const Status& status() const noexcept { return status_; }
   [[nodiscard]] const boost::json::object& object() const noexcept { return *object_; }
-  [[nodiscard]] std::string_view name() const noexcept { return name_; }
 
  private:
   JsonFields(const boost::json::object& object, std::string_view name) : object_(&object), name_(name) {}
   [[nodiscard]] const boost::json::value* find(std::string_view key) const;
-  [[nodiscard]] std::unexpected<Error> wrong_type(std::string_view key, std::string_view expected) const;
+  void refuse(std::string_view key, std::string_view must);
 
   const boost::json::object* object_;
   std::string_view name_;
+  Status status_;
 };
 
 }  // namespace waybill::embed

@@ -36,7 +36,7 @@ bool is_inside(const std::filesystem::path& path) {
 // time.
 std::string_view class_name(std::string_view type) { return type.substr(type.rfind('.') + 1); }
 
-Status read_sizes(const JsonFields& fields, ModelConfig& config) {
+Status read_sizes(JsonFields& fields, ModelConfig& config) {
   struct Size {
     std::string_view key;
     std::size_t max;
@@ -51,11 +51,9 @@ Status read_sizes(const JsonFields& fields, ModelConfig& config) {
       Size{"max_position_embeddings", kMaxPositions, &ModelConfig::positions},
       Size{"type_vocab_size", kMaxTypes, &ModelConfig::types},
   };
-  for (const Size& size : kSizes) {
-    const auto value = fields.required_size(size.key, 1, size.max);
-    if (!value) return std::unexpected(value.error());
-    config.*size.member = *value;
-  }
+  for (const Size& size : kSizes) config.*size.member = fields.required_size(size.key, 1, size.max);
+  const double epsilon = fields.number("layer_norm_eps", 1e-12);  // the default of transformers' BertConfig
+  if (!fields.status()) return fields.status();
   if (config.hidden % config.heads != 0) {
     return fail(ErrorCode::kCorrupt,
                 fmt::format("config.json: hidden_size {} is not a multiple of num_attention_heads {}",
@@ -67,9 +65,6 @@ Status read_sizes(const JsonFields& fields, ModelConfig& config) {
                 fmt::format("config.json: max_position_embeddings must be at least {}", kMinTokens),
                 "max_position_embeddings");
   }
-  const auto eps = fields.number("layer_norm_eps");
-  if (!eps) return std::unexpected(eps.error());
-  const double epsilon = eps->value_or(1e-12);  // the default of transformers' BertConfig
   if (!(epsilon > 0 && epsilon <= 0.1)) {
     return fail(ErrorCode::kCorrupt, "config.json: layer_norm_eps must be above 0 and at most 0.1",
                 "layer_norm_eps");
@@ -78,43 +73,38 @@ Status read_sizes(const JsonFields& fields, ModelConfig& config) {
   return {};
 }
 
-Status read_kind(const JsonFields& fields, ModelConfig& config) {
-  const auto type = fields.text("model_type");
-  if (!type) return std::unexpected(type.error());
-  if (*type != "bert") {
+Status read_kind(JsonFields& fields, ModelConfig& config) {
+  const std::string_view type = fields.text("model_type", "(none)");
+  const std::string_view positions = fields.text("position_embedding_type", "absolute");
+  const std::string_view activation = fields.text("hidden_act", "gelu");
+  const bool decoder = fields.boolean("is_decoder", false);
+  if (!fields.status()) return fields.status();
+  if (type != "bert") {
     return unsupported(
         fmt::format("config.json: model_type {} is not supported; use a model of type \"bert\", such as "
                     "all-MiniLM-L6-v2, bge-small-en-v1.5 or e5-small-v2",
-                    quoted(type->value_or("(none)"))),
+                    quoted(type)),
         "model_type");
   }
-  const auto positions = fields.text("position_embedding_type");
-  if (!positions) return std::unexpected(positions.error());
-  if (positions->value_or("absolute") != "absolute") {
+  if (positions != "absolute") {
     return unsupported(
         fmt::format("config.json: position_embedding_type {} is not supported, only \"absolute\"",
-                    quoted(**positions)),
+                    quoted(positions)),
         "position_embedding_type");
   }
-  const auto decoder = fields.boolean("is_decoder");
-  if (!decoder) return std::unexpected(decoder.error());
-  if (decoder->value_or(false)) {
+  if (decoder)
     return unsupported("config.json: is_decoder is true; only encoders are supported", "is_decoder");
-  }
-  const auto activation = fields.text("hidden_act");
-  if (!activation) return std::unexpected(activation.error());
-  const std::string_view name = activation->value_or("gelu");
-  if (name == "gelu") {
+  if (activation == "gelu") {
     config.activation = Activation::kGelu;
-  } else if (name == "gelu_new" || name == "gelu_pytorch_tanh") {
+  } else if (activation == "gelu_new" || activation == "gelu_pytorch_tanh") {
     config.activation = Activation::kGeluTanh;
-  } else if (name == "relu") {
+  } else if (activation == "relu") {
     config.activation = Activation::kRelu;
   } else {
     return unsupported(
-        fmt::format(
-            "config.json: hidden_act {} is not supported, only gelu, gelu_new, gelu_pytorch_tanh and relu",
-            quoted(name)),
+        fmt::format("config.json: hidden_act {} is not supported, only gelu, gelu_new, gelu_pytorch_tanh "
+                    "and relu",
+                    quoted(activation)),
         "hidden_act");
   }
   return {};
@@ -128,14 +118,13 @@ Result<Pooling> pooling_of(std::string_view name) {
 }
 
 // Two spellings: {"pooling_mode": "mean"} and, before sentence-transformers 5.3, one flag for each mode.
-Result<Pooling> read_pooling(const JsonFields& fields, const ModelConfig& config) {
+Result<Pooling> read_pooling(JsonFields& fields, const ModelConfig& config) {
   for (const std::string_view key : {"word_embedding_dimension", "embedding_dimension"}) {
-    const auto dimension = fields.size(key, 1, kMaxHidden);
-    if (!dimension) return std::unexpected(dimension.error());
-    if (*dimension && **dimension != config.hidden) {
+    const std::size_t dimension = fields.size(key, 1, kMaxHidden, config.hidden);
+    if (dimension != config.hidden) {
       return fail(ErrorCode::kCorrupt,
                   fmt::format("the pooling config says {} is {}, but config.json has hidden_size {}", key,
-                              **dimension, config.hidden),
+                              dimension, config.hidden),
                   std::string(key));
     }
   }
@@ -159,10 +148,10 @@ Result<Pooling> read_pooling(const JsonFields& fields, const ModelConfig& config
   };
   std::string modes;
   for (const Flag& flag : kFlags) {
-    const auto value = fields.boolean(flag.key);
-    if (!value) return std::unexpected(value.error());
-    if (value->value_or(flag.by_default)) modes += fmt::format("{}{}", modes.empty() ? "" : " + ", flag.mode);
+    if (fields.boolean(flag.key, flag.by_default))
+      modes += fmt::format("{}{}", modes.empty() ? "" : " + ", flag.mode);
   }
+  if (!fields.status()) return std::unexpected(fields.status().error());
   return pooling_of(modes);
 }
 
@@ -172,22 +161,21 @@ Result<std::size_t> read_max_tokens(const ModelFiles& files, const ModelConfig& 
   if (!files.sentence_bert_config.empty()) {
     const auto document = parse_json(files.sentence_bert_config, "sentence_bert_config.json");
     if (!document) return std::unexpected(document.error());
-    const auto fields = JsonFields::of(*document, "sentence_bert_config.json");
+    auto fields = JsonFields::of(*document, "sentence_bert_config.json");
     if (!fields) return std::unexpected(fields.error());
-    const auto length = fields->size("max_seq_length", kMinTokens, kMaxPositions);
-    if (!length) return std::unexpected(length.error());
-    if (*length) return std::min(**length, config.positions);
+    const std::size_t length = fields->size("max_seq_length", kMinTokens, kMaxPositions, 0);
+    if (!fields->status()) return std::unexpected(fields->status().error());
+    if (length != 0) return std::min(length, config.positions);
   }
   if (!files.tokenizer_config.empty()) {
     const auto document = parse_json(files.tokenizer_config, "tokenizer_config.json");
     if (!document) return std::unexpected(document.error());
-    const auto fields = JsonFields::of(*document, "tokenizer_config.json");
+    auto fields = JsonFields::of(*document, "tokenizer_config.json");
     if (!fields) return std::unexpected(fields.error());
-    const auto length = fields->number("model_max_length");  // 1e30 where there is no limit
-    if (!length) return std::unexpected(length.error());
-    if (*length && **length >= static_cast<double>(kMinTokens) &&
-        **length < static_cast<double>(config.positions)) {
-      return static_cast<std::size_t>(**length);
+    const double length = fields->number("model_max_length", 0);  // 1e30 where there is no limit
+    if (!fields->status()) return std::unexpected(fields->status().error());
+    if (length >= static_cast<double>(kMinTokens) && length < static_cast<double>(config.positions)) {
+      return static_cast<std::size_t>(length);
     }
   }
   return config.positions;
@@ -218,26 +206,23 @@ Result<ModuleList> read_modules(std::string_view modules_json) {
   static constexpr std::array<std::string_view, 3> kOrder = {"Transformer", "Pooling", "Normalize"};
   for (std::size_t i = 0; i < list->size(); ++i) {
     const std::string entry = fmt::format("modules.json, entry {}", i);
-    const auto fields = JsonFields::of((*list)[i], entry);
+    auto fields = JsonFields::of((*list)[i], entry);
     if (!fields) return std::unexpected(fields.error());
-    const auto type = fields->text("type");
-    if (!type) return std::unexpected(type.error());
-    const auto path = fields->text("path");
-    if (!path) return std::unexpected(path.error());
-    if (i >= kOrder.size() || class_name(type->value_or("")) != kOrder[i]) {
+    const std::string_view type = fields->text("type", "(none)");
+    const std::string_view path = fields->text("path");
+    if (!fields->status()) return std::unexpected(fields->status().error());
+    if (i >= kOrder.size() || class_name(type) != kOrder[i]) {
       return unsupported(
-          fmt::format(
-              "modules.json: module {} of type {} is not supported; a model is a Transformer, a Pooling "
-              "and perhaps a Normalize, in this order",
-              i, quoted(type->value_or("(none)"))),
+          fmt::format("modules.json: module {} of type {} is not supported; a model is a Transformer, a "
+                      "Pooling and perhaps a Normalize, in this order",
+                      i, quoted(type)),
           "type");
     }
-    const std::filesystem::path folder = path->value_or("");
+    const std::filesystem::path folder = path;
     if (!is_inside(folder)) {
-      return fail(
-          ErrorCode::kCorrupt,
-          fmt::format("modules.json: the path {} leads out of the model folder", quoted(path->value_or(""))),
-          "path");
+      return fail(ErrorCode::kCorrupt,
+                  fmt::format("modules.json: the path {} leads out of the model folder", quoted(path)),
+                  "path");
     }
     if (i == 0) modules.transformer = folder;
     if (i == 1) modules.pooling = folder;
@@ -255,7 +240,7 @@ Result<ModelConfig> read_model_config(const ModelFiles& files) {
   if (!modules) return std::unexpected(modules.error());
   const auto document = parse_json(files.config, "config.json");
   if (!document) return std::unexpected(document.error());
-  const auto fields = JsonFields::of(*document, "config.json");
+  auto fields = JsonFields::of(*document, "config.json");
   if (!fields) return std::unexpected(fields.error());
 
   ModelConfig config;
@@ -265,7 +250,7 @@ Result<ModelConfig> read_model_config(const ModelFiles& files) {
   if (!files.pooling.empty()) {
     const auto pooling_document = parse_json(files.pooling, "the pooling config.json");
     if (!pooling_document) return std::unexpected(pooling_document.error());
-    const auto pooling_fields = JsonFields::of(*pooling_document, "the pooling config.json");
+    auto pooling_fields = JsonFields::of(*pooling_document, "the pooling config.json");
     if (!pooling_fields) return std::unexpected(pooling_fields.error());
     const auto pooling = read_pooling(*pooling_fields, config);
     if (!pooling) return std::unexpected(pooling.error());

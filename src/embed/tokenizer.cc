@@ -131,17 +131,24 @@ class Tokenizer::Impl::Reader {
     if (t_.clean_text && (properties.flags & kSpace) != 0) return end_word();
     const bool ideograph = t_.handle_chinese_chars && (properties.flags & kIdeograph) != 0;
     if (ideograph) end_word();
-    if (!t_.strip_accents) {
-      add_lower(c);
-    } else if (properties.decomposition_length > 0) {
-      for (const char32_t part : decomposition(properties)) add_lower(part);
-    } else if (is_hangul_syllable(c)) {
-      char32_t jamo[3];
-      for (std::size_t i = 0, n = decompose_hangul(c, jamo); i < n; ++i) add_lower(jamo[i]);
-    } else if ((properties.flags & kMark) == 0) {
+    if (t_.strip_accents) {
+      add_decomposed(c, properties);
+    } else {
       add_lower(c);
     }
     if (ideograph) end_word();
+  }
+
+  void add_decomposed(char32_t c, const CodePoint& properties) {
+    if ((properties.flags & kMark) != 0) return;
+    if (is_hangul_syllable(c)) {
+      char32_t jamo[3];
+      for (std::size_t i = 0, n = decompose_hangul(c, jamo); i < n; ++i) add_lower(jamo[i]);
+    } else if (properties.decomposition_length > 0) {
+      for (const char32_t part : decomposition(properties)) add_lower(part);
+    } else {
+      add_lower(c);
+    }
   }
 
   void add_lower(char32_t c) {

@@ -36,11 +36,10 @@ std::unexpected<Error> unsupported(std::string_view part, std::string_view found
 Result<JsonFields> typed_object(const JsonFields& root, std::string_view key, std::string_view type) {
   const json::value* value = root.object().if_contains(json::string_view(key.data(), key.size()));
   if (value == nullptr || value->is_null()) return unsupported(key, "", type);
-  const auto fields = JsonFields::of(*value, kFile);
+  auto fields = JsonFields::of(*value, kFile);
   if (!fields) return fields;
-  const auto found = fields->text("type");
-  if (!found) return std::unexpected(found.error());
-  if (*found != type) return unsupported(key, found->value_or(""), type);
+  const std::string_view found = fields->text("type");
+  if (found != type) return unsupported(key, found, type);
   return fields;
 }
 
@@ -52,32 +51,22 @@ std::optional<TokenId> token_id(const json::value& value) {
 }
 
 Status read_normalizer(const JsonFields& root, TokenizerDefinition& out) {
-  const auto fields = typed_object(root, "normalizer", "BertNormalizer");
+  auto fields = typed_object(root, "normalizer", "BertNormalizer");
   if (!fields) return std::unexpected(fields.error());
-  const auto lowercase = fields->boolean("lowercase");
-  if (!lowercase) return std::unexpected(lowercase.error());
-  out.lowercase = lowercase->value_or(true);
-  const auto strip = fields->boolean("strip_accents");
-  if (!strip) return std::unexpected(strip.error());
-  out.strip_accents = strip->value_or(out.lowercase);  // null: as lowercase
-  const auto clean = fields->boolean("clean_text");
-  if (!clean) return std::unexpected(clean.error());
-  out.clean_text = clean->value_or(true);
-  const auto chinese = fields->boolean("handle_chinese_chars");
-  if (!chinese) return std::unexpected(chinese.error());
-  out.handle_chinese_chars = chinese->value_or(true);
-  return {};
+  out.lowercase = fields->boolean("lowercase", true);
+  out.strip_accents = fields->boolean("strip_accents", out.lowercase);  // null: as lowercase
+  out.clean_text = fields->boolean("clean_text", true);
+  out.handle_chinese_chars = fields->boolean("handle_chinese_chars", true);
+  return fields->status();
 }
 
 Status read_model(const JsonFields& root, TokenizerDefinition& out) {
-  const auto model = typed_object(root, "model", "WordPiece");
+  auto model = typed_object(root, "model", "WordPiece");
   if (!model) return std::unexpected(model.error());
-  const auto prefix = model->text("continuing_subword_prefix");
-  if (!prefix) return std::unexpected(prefix.error());
-  out.continuing_prefix = prefix->value_or("##");
-  const auto chars = model->size("max_input_chars_per_word", 1, kMaxWordChars);
-  if (!chars) return std::unexpected(chars.error());
-  out.max_word_chars = chars->value_or(100);
+  out.continuing_prefix = model->text("continuing_subword_prefix", "##");
+  out.max_word_chars = model->size("max_input_chars_per_word", 1, kMaxWordChars, 100);
+  const std::string_view unk = model->text("unk_token", "[UNK]");
+  if (!model->status()) return model->status();
   const json::value* vocab = model->object().if_contains("vocab");
   const json::object* pieces = vocab != nullptr ? vocab->if_object() : nullptr;
   if (pieces == nullptr || pieces->empty()) return corrupt(fmt::format("{}: the model has no vocab", kFile));
@@ -93,13 +82,11 @@ Status read_model(const JsonFields& root, TokenizerDefinition& out) {
     taken[static_cast<std::size_t>(*id)] = true;
     out.vocabulary.push_back({std::string(view(piece.key())), *id});
   }
-  const auto unk = model->text("unk_token");
-  if (!unk) return std::unexpected(unk.error());
-  const std::string_view unk_text = unk->value_or("[UNK]");
-  const json::value* unk_id = pieces->if_contains(json::string_view(unk_text.data(), unk_text.size()));
-  if (unk_id == nullptr)
-    return corrupt(fmt::format("{}: the unknown token {} is not in the vocab", kFile, quoted(unk_text)));
-  out.unk = *token_id(*unk_id);
+  const json::value* unk_value = pieces->if_contains(json::string_view(unk.data(), unk.size()));
+  const auto unk_id = unk_value != nullptr ? token_id(*unk_value) : std::nullopt;
+  if (!unk_id)
+    return corrupt(fmt::format("{}: the unknown token {} is not in the vocab", kFile, quoted(unk)));
+  out.unk = *unk_id;
   return {};
 }
 
@@ -109,26 +96,22 @@ Status read_added_tokens(const JsonFields& root, TokenizerDefinition& out) {
   const json::array* list = added->if_array();
   if (list == nullptr) return corrupt(fmt::format("{}: added_tokens must be a list", kFile));
   for (const json::value& token : *list) {
-    const auto fields = JsonFields::of(token, "tokenizer.json, added_tokens");
+    auto fields = JsonFields::of(token, "tokenizer.json, added_tokens");
     if (!fields) return std::unexpected(fields.error());
-    const auto content = fields->text("content");
-    if (!content) return std::unexpected(content.error());
-    const auto id = fields->required_size("id", 0, kMaxId);
-    if (!id) return std::unexpected(id.error());
-    if (!*content || (*content)->empty())
-      return corrupt(fmt::format("{}: an added token has no content", kFile));
+    const std::string_view content = fields->text("content");
+    const std::size_t id = fields->required_size("id", 0, kMaxId);
     // (lstrip and rstrip take the white space beside a token, which is nothing but a border here.)
-    for (const std::string_view flag : {"normalized", "single_word"}) {
-      const auto value = fields->boolean(flag);
-      if (!value) return std::unexpected(value.error());
-      if (value->value_or(false)) {
-        return fail(ErrorCode::kUnsupported,
-                    fmt::format("{}: the added token {} is \"{}\", which is not supported", kFile,
-                                quoted(**content), flag),
-                    std::string(flag));
-      }
+    const bool normalized = fields->boolean("normalized", false);
+    const bool single_word = fields->boolean("single_word", false);
+    if (!fields->status()) return fields->status();
+    if (content.empty()) return corrupt(fmt::format("{}: an added token has no content", kFile));
+    if (normalized || single_word) {
+      return fail(ErrorCode::kUnsupported,
+                  fmt::format("{}: the added token {} is \"{}\", which is not supported", kFile,
+                              quoted(content), normalized ? "normalized" : "single_word"),
+                  "added_tokens");
     }
-    out.special_tokens.push_back({std::string(**content), static_cast<TokenId>(*id)});
+    out.special_tokens.push_back({std::string(content), static_cast<TokenId>(id)});
   }
   return {};
 }
@@ -160,15 +143,15 @@ Status read_post_processor(const JsonFields& root, TokenizerDefinition& out) {
   const json::value* value = root.object().if_contains("post_processor");
   const json::object* processor = value != nullptr ? value->if_object() : nullptr;
   if (processor == nullptr) return unsupported("post_processor", "", "TemplateProcessing and BertProcessing");
-  const auto fields = JsonFields::of(*value, kFile);
-  const auto type = fields->text("type");
-  if (!type) return std::unexpected(type.error());
+  auto fields = JsonFields::of(*value, kFile);
+  if (!fields) return std::unexpected(fields.error());
+  const std::string_view type = fields->text("type");
   std::optional<TokenId> cls;
   std::optional<TokenId> sep;
-  if (*type == "BertProcessing") {
+  if (type == "BertProcessing") {
     cls = bert_processing_id(*processor, "cls");
     sep = bert_processing_id(*processor, "sep");
-  } else if (*type == "TemplateProcessing") {
+  } else if (type == "TemplateProcessing") {
     const json::value* single = processor->if_contains("single");
     const json::array* items = single != nullptr ? single->if_array() : nullptr;
     const bool three = items != nullptr && items->size() == 3;
@@ -177,7 +160,7 @@ Status read_post_processor(const JsonFields& root, TokenizerDefinition& out) {
       sep = template_id(*processor, (*items)[2]);
     }
   } else {
-    return unsupported("post_processor", type->value_or(""), "TemplateProcessing and BertProcessing");
+    return unsupported("post_processor", type, "TemplateProcessing and BertProcessing");
   }
   if (!cls || !sep) {
     return fail(
@@ -214,26 +197,18 @@ std::string token_name(const json::object& config, std::string_view key, std::st
                                                 : std::string(by_default);
 }
 
-Status read_config(const JsonFields& fields, TokenizerDefinition& out) {
-  const auto lowercase = fields.boolean("do_lower_case");
-  if (!lowercase) return std::unexpected(lowercase.error());
-  out.lowercase = lowercase->value_or(true);
-  const auto strip = fields.boolean("strip_accents");
-  if (!strip) return std::unexpected(strip.error());
-  out.strip_accents = strip->value_or(out.lowercase);
-  const auto chinese = fields.boolean("tokenize_chinese_chars");
-  if (!chinese) return std::unexpected(chinese.error());
-  out.handle_chinese_chars = chinese->value_or(true);
-  const auto tokenizer = fields.text("tokenizer_class");
-  if (!tokenizer) return std::unexpected(tokenizer.error());
-  const std::string_view name = tokenizer->value_or("BertTokenizer");
+Status read_config(JsonFields& fields, TokenizerDefinition& out) {
+  out.lowercase = fields.boolean("do_lower_case", true);
+  out.strip_accents = fields.boolean("strip_accents", out.lowercase);
+  out.handle_chinese_chars = fields.boolean("tokenize_chinese_chars", true);
+  const std::string_view name = fields.text("tokenizer_class", "BertTokenizer");
   if (name != "BertTokenizer" && name != "BertTokenizerFast") {
     return fail(ErrorCode::kUnsupported,
                 fmt::format("tokenizer_config.json: the tokenizer {} is not supported, only BertTokenizer",
                             quoted(name)),
                 "tokenizer_class");
   }
-  return {};
+  return fields.status();
 }
 
 }  // namespace
@@ -264,7 +239,7 @@ Result<TokenizerDefinition> read_vocabulary(std::string_view vocab_txt,
                                                        "mask_token"};
     const auto document = parse_json(tokenizer_config_json, "tokenizer_config.json");
     if (!document) return std::unexpected(document.error());
-    const auto fields = JsonFields::of(*document, "tokenizer_config.json");
+    auto fields = JsonFields::of(*document, "tokenizer_config.json");
     if (!fields) return std::unexpected(fields.error());
     if (const Status read = read_config(*fields, out); !read) return std::unexpected(read.error());
     for (std::size_t i = 0; i < names.size(); ++i)

@@ -38,7 +38,7 @@ Vocabulary::Vocabulary(std::span<const Piece> pieces, std::string_view prefix) :
     entries += piece.text.starts_with(prefix) ? 2U : 1U;
   }
   bytes_.reserve(bytes + kPadding);
-  texts_.resize(static_cast<std::size_t>(max_id + 1));
+  texts_.resize(static_cast<std::size_t>(max_id) + 1);
   slots_.resize(std::bit_ceil(std::max<std::size_t>(entries * 8 / 5, 16)));
   shift_ = static_cast<unsigned>(64 - std::countr_zero(slots_.size()));
   for (const Piece& piece : pieces) {

@@ -100,7 +100,7 @@ def main():
         if decomposition and decomposition not in where:
             where[decomposition] = len(pool)
             pool += [ord(d) for d in decomposition]
-        row = (flags, where.get(decomposition, 0), len(decomposition), delta)
+        row = (delta, where.get(decomposition, 0), len(decomposition), flags)
         if rows and rows[-1][1] == c - 1 and rows[-1][2:] == row:
             rows[-1] = (rows[-1][0], c, *row)
         else:
