@@ -78,6 +78,9 @@ void product(std::size_t rows, const float* a, std::size_t a_stride, const float
   }
 }
 
+// e to this is still a normal number: denormal ones cost a hundred cycles each.
+constexpr float kLeastExponent = -87.0F;
+
 // scores = exp(scale * (scores - largest)), not yet divided by their sum, which is returned.
 template <class V>
 float exponentiate(float* scores, std::size_t tokens, float scale) {
@@ -90,7 +93,8 @@ float exponentiate(float* scores, std::size_t tokens, float scale) {
   const auto offset = V::broadcast(-scale * V::largest(largest));
   auto sum = V::zero();
   for (std::size_t i = 0; i < tokens; i += V::kFloats) {
-    const auto e = exponential<V>(V::max(V::fma(V::load(scores + i), factor, offset), V::broadcast(-100.0F)));
+    const auto e =
+        exponential<V>(V::max(V::fma(V::load(scores + i), factor, offset), V::broadcast(kLeastExponent)));
     const auto kept = i == last ? V::first(tokens - last, e, V::zero()) : e;
     V::store(scores + i, kept);
     sum = V::add(sum, kept);

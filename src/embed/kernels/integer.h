@@ -62,15 +62,17 @@ void prepare_int8(const PackedLinear& linear, const float* inputs, std::size_t s
   for (std::size_t r = 0; r < rows; ++r) {
     const float* const in = inputs + r * stride;
     std::byte* const out = prepared + r * linear.row_bytes;
-    auto least = V::zero();
-    auto most = V::zero();
-    each_vector<V>(linear.inputs, [&](std::size_t i, std::size_t n) {
+    struct {
+      typename V::Float below = V::zero(), above = V::zero();  // -least and most
+    } parts[4];
+    each_vector<V>(linear.inputs, parts, [&](auto& part, std::size_t i, std::size_t n) {
       const auto x = or_zero<V>(n, V::keep(V::load(in + i), linear.kept + i));
-      least = V::min(least, x);
-      most = V::max(most, x);
+      part.below = V::max(part.below, V::sub(V::zero(), x));
+      part.above = V::max(part.above, x);
     });
-    const float low = -V::largest(V::sub(V::zero(), least));
-    const float range = V::largest(most) - low;
+    const float low = -largest<V>({parts[0].below, parts[1].below, parts[2].below, parts[3].below});
+    const float high = largest<V>({parts[0].above, parts[1].above, parts[2].above, parts[3].above});
+    const float range = high - low;
     const float factor = range > 0.0F ? 255.0F / range : 0.0F;
     const auto scale = V::broadcast(factor);
     const auto offset = V::broadcast(-low * factor);
@@ -93,11 +95,11 @@ void prepare_int16(const PackedLinear& linear, const float* inputs, std::size_t 
   for (std::size_t r = 0; r < rows; ++r) {
     const float* const in = inputs + r * stride;
     std::byte* const out = prepared + r * linear.row_bytes;
-    auto most = V::zero();
-    each_vector<V>(linear.inputs, [&](std::size_t i, std::size_t n) {
-      most = V::max(most, V::abs(or_zero<V>(n, V::keep(V::load(in + i), linear.kept + i))));
+    Four<V> most = {V::zero(), V::zero(), V::zero(), V::zero()};
+    each_vector<V>(linear.inputs, most, [&](auto& high, std::size_t i, std::size_t n) {
+      high = V::max(high, V::abs(or_zero<V>(n, V::keep(V::load(in + i), linear.kept + i))));
     });
-    const float magnitude = V::largest(most);
+    const float magnitude = largest<V>(most);
     const auto scale = V::broadcast(magnitude > 0.0F ? limit / magnitude : 0.0F);
     each_vector<V>(linear.inputs, [&](std::size_t i, std::size_t n) {
       const auto x = or_zero<V>(n, V::keep(V::load(in + i), linear.kept + i));

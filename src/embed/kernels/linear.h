@@ -80,10 +80,11 @@ template <class V, class Dot, std::size_t kRows>
   }
 }
 
-template <class V, Epilogue kEpilogue>
+template <class V, class Dot, Epilogue kEpilogue>
 inline typename V::Float finish(typename V::Float value, const float* out) {
   if constexpr (kEpilogue == Epilogue::kAdd) return V::add(value, V::load(out));
-  if constexpr (kEpilogue == Epilogue::kGelu) return gelu<V>(value);
+  if constexpr (kEpilogue == Epilogue::kGelu && Dot::kElement == Element::kF32) return gelu<V>(value);
+  if constexpr (kEpilogue == Epilogue::kGelu) return gelu_fast<V>(value);
   if constexpr (kEpilogue == Epilogue::kGeluTanh) return gelu_tanh<V>(value);
   if constexpr (kEpilogue == Epilogue::kRelu) return V::max(value, V::zero());
   return value;
@@ -120,7 +121,7 @@ void finish_tile(const float* panel_tail, std::size_t terms, const float* sums, 
         value[c] = V::add(sum, value[c]);
       }
       float* const to = out + r * stride + c * V::kFloats;
-      V::store(to, finish<V, kEpilogue>(value[c], to));
+      V::store(to, finish<V, Dot, kEpilogue>(value[c], to));
     }
   }
 }

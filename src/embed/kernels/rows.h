@@ -24,6 +24,31 @@ template <class V, class Body>
   if (i < width) body(i, width - i);
 }
 
+// Four running values side by side, so that one does not wait for another; joined in a fixed order.
+template <class V>
+using Four = typename V::Float[4];
+
+// Calls body(part, i, n) for each vector of a row as each_vector does, the four parts in turn.
+template <class V, class Part, class Body>
+[[gnu::always_inline]] inline void each_vector(std::size_t width, Part (&parts)[4], Body body) {
+  std::size_t i = 0;
+  for (; i + 4 * V::kFloats <= width; i += 4 * V::kFloats) {
+#pragma GCC unroll 4
+    for (std::size_t k = 0; k < 4; ++k) body(parts[k], i + k * V::kFloats, V::kFloats);
+  }
+  each_vector<V>(width - i, [&](std::size_t rest, std::size_t n) { body(parts[0], i + rest, n); });
+}
+
+template <class V>
+[[gnu::always_inline]] inline float sum(const typename V::Float (&four)[4]) {
+  return V::sum(V::add(V::add(four[0], four[1]), V::add(four[2], four[3])));
+}
+
+template <class V>
+[[gnu::always_inline]] inline float largest(const typename V::Float (&four)[4]) {
+  return V::largest(V::max(V::max(four[0], four[1]), V::max(four[2], four[3])));
+}
+
 template <class V>
 [[gnu::always_inline]] inline typename V::Float or_zero(std::size_t n, typename V::Float v) {
   return n == V::kFloats ? v : V::first(n, v, V::zero());
@@ -35,16 +60,17 @@ void layer_norm(float* x, std::size_t stride, std::size_t rows, std::size_t widt
   const float share = 1.0F / static_cast<float>(width);
   for (std::size_t r = 0; r < rows; ++r) {
     float* const row = x + r * stride;
-    auto sum = V::zero();
-    each_vector<V>(width,
-                   [&](std::size_t i, std::size_t n) { sum = V::add(sum, or_zero<V>(n, V::load(row + i))); });
-    const auto mean = V::broadcast(V::sum(sum) * share);
-    auto squares = V::zero();
-    each_vector<V>(width, [&](std::size_t i, std::size_t n) {
-      const auto d = or_zero<V>(n, V::sub(V::load(row + i), mean));
-      squares = V::fma(d, d, squares);
+    Four<V> total = {V::zero(), V::zero(), V::zero(), V::zero()};
+    each_vector<V>(width, total, [&](typename V::Float& part, std::size_t i, std::size_t n) {
+      part = V::add(part, or_zero<V>(n, V::load(row + i)));
     });
-    const auto scale = V::broadcast(1.0F / square_root(V::sum(squares) * share + eps));
+    const auto mean = V::broadcast(sum<V>(total) * share);
+    Four<V> squares = {V::zero(), V::zero(), V::zero(), V::zero()};
+    each_vector<V>(width, squares, [&](typename V::Float& part, std::size_t i, std::size_t n) {
+      const auto d = or_zero<V>(n, V::sub(V::load(row + i), mean));
+      part = V::fma(d, d, part);
+    });
+    const auto scale = V::broadcast(1.0F / square_root(sum<V>(squares) * share + eps));
     each_vector<V>(width, [&](std::size_t i, std::size_t) {
       const auto d = V::mul(V::sub(V::load(row + i), mean), scale);
       V::store(row + i, V::fma(d, V::load(gamma + i), V::load(beta + i)));
