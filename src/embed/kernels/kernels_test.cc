@@ -141,6 +141,33 @@ TEST(Kernels, IntegerSumsAreExactAtTheirExtremes) {
   });
 }
 
+TEST(Kernels, BytesThatNeedNoRoundingGiveExactProducts) {
+  const std::size_t inputs = 100;
+  const std::size_t outputs = 70;
+  std::mt19937 random(2);
+  Layer layer{
+      inputs, outputs, std::vector<float>(inputs * outputs), std::vector<float>(outputs, 5.0F), {17U}};
+  for (float& w : layer.weights) w = static_cast<float>(static_cast<int>(random() % 255) - 127);
+  for (std::size_t o = 0; o < outputs; ++o) layer.weights[o * inputs] = 127.0F;  // so that the scale is 1
+  std::vector<float> in(2 * inputs);
+  for (float& x : in) x = static_cast<float>(static_cast<int>(random() % 256) - 100);
+  for (std::size_t r = 0; r < 2; ++r) {  // a range of 255, and an outlier far beyond it
+    in[r * inputs + 3] = -100.0F;
+    in[r * inputs + 4] = 155.0F;
+    in[r * inputs + 17] = 3000.0F;
+  }
+  each_family(Precision::kInt8, [&](const KernelTable& table) {
+    const std::vector<float> out = run(table.linear, Precision::kInt8, layer, in, 2, Epilogue::kStore);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      float expected = 5.0F;
+      for (std::size_t k = 0; k < inputs; ++k) {
+        expected += layer.weights[i % outputs * inputs + k] * in[i / outputs * inputs + k];
+      }
+      ASSERT_EQ(out[i], expected) << i;
+    }
+  });
+}
+
 TEST(Kernels, RowsDoNotDependOnHowManyThereAre) {
   for (const Precision precision : kAllPrecisions) {
     const Layer layer = random_layer(
