@@ -3,27 +3,15 @@
 #include <functional>
 #include <mutex>
 #include <numeric>
-#include <thread>
 
 #include "embed/text.h"
+#include "embed/threads.h"
 
 namespace waybill::embed {
 namespace {
 
 constexpr std::size_t kBatchTokens = 256;      // nothing is gained beyond
 constexpr std::size_t kTextsPerRound = 8'192;  // bounds the memory that ids and windows take
-
-unsigned threads_for(unsigned asked, std::size_t pieces_of_work) {
-  const unsigned threads = asked != 0 ? asked : std::max(1U, std::thread::hardware_concurrency());
-  return static_cast<unsigned>(std::clamp<std::size_t>(pieces_of_work, 1, threads));
-}
-
-// Runs work(i) for i = 0 .. threads - 1, the last on the calling thread.
-void run_on_threads(unsigned threads, const std::function<void(unsigned)>& work) {
-  std::vector<std::jthread> helpers;
-  for (unsigned i = 0; i + 1 < threads; ++i) helpers.emplace_back([&work, i] { work(i); });
-  work(threads - 1);
-}
 
 // The sequences of some texts: those of text i are first[i] .. first[i + 1].
 struct Sequences {
