@@ -1,0 +1,124 @@
+#include "route/head.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/gemv.h"
+
+namespace waybill::route {
+namespace {
+
+std::size_t rounded_up(std::size_t columns) { return (columns + 7) / 8 * 8; }
+
+std::span<float> floats_of(Head::Scratch& scratch, std::size_t count) {
+  if (scratch.size() < count * sizeof(float)) scratch.resize(count * sizeof(float));
+  return {reinterpret_cast<float*>(scratch.data()), count};
+}
+
+}  // namespace
+
+std::size_t Head::cost() const noexcept { return points_.size() + weights_.size(); }
+
+HeadDecision Head::score(std::span<const float> embedding, std::span<float> probabilities, Scratch& scratch) const noexcept {
+  WAYBILL_CHECK(embedding.size() == dim_ && probabilities.size() == routes());
+  if (scoring_ == config::Scoring::kAurelio) {
+    return score_neighbours(embedding, probabilities, scratch, std::numeric_limits<std::size_t>::max());
+  }
+  const std::size_t landmarks = points_.size() / dim_, features = landmarks + (linear_ ? dim_ : 0);
+  const std::span<float> space = floats_of(scratch, features + rounded_up(columns_));
+  const std::span<float> kernel = space.first(features), logits = space.subspan(features);
+  dot_rows(points_, embedding, kernel.first(landmarks));
+  Eigen::Map<Eigen::ArrayXf> k(kernel.data(), static_cast<Eigen::Index>(landmarks));
+  k = ((k - 1.0F) * 2.0F).exp();
+  if (linear_) std::copy(embedding.begin(), embedding.end(), kernel.begin() + static_cast<std::ptrdiff_t>(landmarks));
+  sum_rows(weights_, kernel, logits);
+  return decide(logits.first(columns_), probabilities);
+}
+
+HeadDecision Head::decide(std::span<const float> logits, std::span<float> probabilities) const noexcept {
+  const std::size_t present = column_routes_.size();
+  const auto top = std::max_element(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(present));
+  const auto best = static_cast<std::size_t>(top - logits.begin());
+  const float probability = calibration_.probability(calibration_.log_odds(logits, best));
+
+  // The others share what is left in proportion to their part in the softmax.
+  const float base = *top / calibration_.temperature;
+  float rivals = std::exp(std::min(calibration_.none_logit - base, 80.0F)), second_logit = -std::numeric_limits<float>::infinity();
+  std::fill(probabilities.begin(), probabilities.end(), 0.0F);
+  for (std::size_t c = 0; c < logits.size(); ++c) {
+    if (c == best) continue;
+    const float part = std::exp(std::min(logits[c] / calibration_.temperature - base, 80.0F));
+    rivals += part;
+    if (c < present) {
+      probabilities[column_routes_[c]] = part;
+      second_logit = std::max(second_logit, logits[c]);
+    }
+  }
+  const float share = (1 - probability) / std::max(rivals, std::numeric_limits<float>::min());
+  for (float& p : probabilities) p = std::min(p * share, probability);
+  probabilities[column_routes_[best]] = probability;
+
+  HeadDecision decision = choose(probabilities);
+  if (decision.best != column_routes_[best]) {  // a tie in rounding
+    std::swap(decision.best, decision.second);
+    decision.accepted = decision.probability >= thresholds_[decision.best];
+  }
+  decision.margin = present > 1 ? (*top - second_logit) / calibration_.temperature : calibration_.log_odds(logits, best);
+  return decision;
+}
+
+HeadDecision Head::choose(std::span<const float> scores) const noexcept {
+  HeadDecision d;
+  d.best = static_cast<std::uint32_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+  d.second = d.best;
+  for (std::uint32_t r = 0; r < scores.size(); ++r) {
+    if (r != d.best && (d.second == d.best || scores[r] > scores[d.second])) d.second = r;
+  }
+  d.probability = scores[d.best];
+  d.second_probability = d.second == d.best ? 0 : scores[d.second];
+  d.margin = d.probability - d.second_probability;
+  d.accepted = d.probability >= thresholds_[d.best];
+  return d;
+}
+
+// semantic-router 0.1, SemanticRouter._semantic_classify: the index returns the top_k utterances of all routes by cosine;
+// their scores are grouped by route and aggregated; the highest aggregate wins.
+HeadDecision Head::score_neighbours(std::span<const float> embedding, std::span<float> scores, Scratch& scratch,
+                                    std::size_t skip) const noexcept {
+  const std::size_t count = labels_.size(), usable = count - (skip < count ? 1 : 0), k = std::min(top_k_, usable);
+  const std::span<float> space = floats_of(scratch, count + 2 * k + scores.size());
+  const std::span<float> cosines = space.first(count), nearest = space.subspan(count, k), who = space.subspan(count + k, k),
+                         counts = space.subspan(count + 2 * k);
+  dot_rows(points_, embedding, cosines);
+  if (skip < count) cosines[skip] = -std::numeric_limits<float>::infinity();
+  std::size_t found = 0;
+  for (std::size_t i = 0; i < count; ++i) {  // insertion into a short sorted list; the first of equals stays
+    if (i == skip || (found == k && (k == 0 || cosines[i] <= nearest[k - 1]))) continue;
+    std::size_t at = found < k ? found++ : k - 1;
+    for (; at > 0 && nearest[at - 1] < cosines[i]; --at) nearest[at] = nearest[at - 1], who[at] = who[at - 1];
+    nearest[at] = cosines[i];
+    who[at] = static_cast<float>(labels_[i]);  // exact: there are fewer than 2^24 routes
+  }
+  std::fill(counts.begin(), counts.end(), 0.0F);
+  std::fill(scores.begin(), scores.end(), aggregation_ == config::Aggregation::kSum ? -static_cast<float>(top_k_) : -1.0F);
+  for (std::size_t i = 0; i < found; ++i) {
+    const auto route = static_cast<std::size_t>(who[i]);
+    if (aggregation_ == config::Aggregation::kMax) {
+      scores[route] = std::max(scores[route], nearest[i]);
+    } else {
+      scores[route] = counts[route] == 0 ? nearest[i] : scores[route] + nearest[i];
+    }
+    counts[route] += 1;
+  }
+  if (aggregation_ == config::Aggregation::kMean) {
+    for (std::size_t r = 0; r < scores.size(); ++r) scores[r] /= std::max(counts[r], 1.0F);
+  }
+  return choose(scores);
+}
+
+}  // namespace waybill::route
