@@ -42,7 +42,7 @@ struct Decision {
   Tier tier = Tier::kEncoder;
   Reason reason = Reason::kScore;
   bool degraded = false;           // decided by a cheaper tier than the policy would have liked
-  std::string_view rule;           // the rule that decided or vetoed, if one did
+  std::string_view rule = {};      // the rule that decided or vetoed, if one did
 };
 
 struct NearestUtterance {
@@ -55,8 +55,10 @@ struct NearestUtterance {
 struct Explanation {
   Decision decision;
   float threshold = 0;                       // of the best route
-  std::vector<ScoredRoute> runners_up;       // best first, the winner included
-  std::vector<NearestUtterance> nearest;     // nearest first
+  float margin = 0;                          // static tier: how far the best route is ahead; 0 for the others
+  float margin_threshold = 0;                // static tier: from which it decides by itself
+  std::vector<ScoredRoute> runners_up = {};  // best first, the winner included
+  std::vector<NearestUtterance> nearest = {};  // nearest first
 };
 
 }  // namespace waybill::route

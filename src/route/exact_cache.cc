@@ -20,7 +20,7 @@ unsigned thread_stripe() noexcept {
 }
 
 struct Slot {
-  // key low, key high, route and score, rule
+  // key low, key high, route and score, flags
   std::array<std::atomic<std::uint64_t>, 4> words;
 };
 
@@ -111,7 +111,7 @@ std::optional<CachedDecision> ExactCache::find(const Hash128& key) noexcept {
     const std::size_t way = (before & 1) != 0 ? kWays : bucket.way_of(key);
     if (way != kWays) {
       const std::uint64_t value = bucket.slots[way].words[2].load(std::memory_order_relaxed);
-      const std::uint64_t rule = bucket.slots[way].words[3].load(std::memory_order_relaxed);
+      const std::uint64_t flags = bucket.slots[way].words[3].load(std::memory_order_relaxed);
       std::atomic_thread_fence(std::memory_order_acquire);
       if (bucket.sequence.load(std::memory_order_relaxed) == before) {
         const auto bit = static_cast<std::uint8_t>(1U << way);
@@ -121,7 +121,8 @@ std::optional<CachedDecision> ExactCache::find(const Hash128& key) noexcept {
         count.hits.fetch_add(1, std::memory_order_relaxed);
         return CachedDecision{.route = static_cast<std::uint32_t>(value),
                               .score = std::bit_cast<float>(static_cast<std::uint32_t>(value >> 32)),
-                              .rule = static_cast<std::uint32_t>(rule)};
+                              .to_default = (flags & 1) != 0,
+                              .vetoed = (flags & 2) != 0};
       }
     }
   }
@@ -153,7 +154,7 @@ void ExactCache::insert(const Hash128& key, const CachedDecision& decision) noex
   }
   bucket.slots[way].words[2].store(pack(decision.route, std::bit_cast<std::uint32_t>(decision.score)),
                                    std::memory_order_relaxed);
-  bucket.slots[way].words[3].store(decision.rule, std::memory_order_relaxed);
+  bucket.slots[way].words[3].store((decision.to_default ? 1U : 0U) | (decision.vetoed ? 2U : 0U), std::memory_order_relaxed);
   bucket.sequence.store(sequence + 2, std::memory_order_release);
 }
 
@@ -182,6 +183,7 @@ ExactCacheStats ExactCache::stats() const noexcept {
   for (std::size_t i = 0; i < bucket_count_; ++i) {
     stats.entries += static_cast<std::size_t>(std::popcount(unsigned{buckets_[i].used.load(std::memory_order_relaxed)}));
   }
+  stats.capacity = capacity();
   stats.bytes = sizeof(ExactCache) + kCounterStripes * sizeof(Counters) + bucket_count_ * sizeof(Bucket);
   return stats;
 }

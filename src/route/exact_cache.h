@@ -11,11 +11,12 @@
 
 namespace waybill::route {
 
-// What is remembered of a decision. The rest of it follows from the route and the rule.
+// What is remembered of a decision. The rest of it follows from the route and the rules.
 struct CachedDecision {
   std::uint32_t route = 0;  // Decision::index
   float score = 0;
-  std::uint32_t rule = 0;   // the rule that vetoed, counted from 1; 0: none
+  bool to_default = false;  // it went to the default route
+  bool vetoed = false;      // rules forbade a better route
 
   friend bool operator==(const CachedDecision&, const CachedDecision&) = default;
 };
@@ -23,7 +24,8 @@ struct CachedDecision {
 struct ExactCacheStats {
   std::uint64_t hits = 0, misses = 0, insertions = 0, evictions = 0;
   std::size_t entries = 0;
-  std::size_t bytes = 0;  // all memory of the cache, used or not
+  std::size_t capacity = 0;  // entries
+  std::size_t bytes = 0;     // all memory of the cache, used or not
 
   [[nodiscard]] double hit_rate() const noexcept {
     return hits + misses == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
