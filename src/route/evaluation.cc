@@ -180,7 +180,7 @@ Result<Evaluation> evaluate(const Router& router, const embed::Model& model, con
   out.routes = names.size();
   out.utterances = router.load_stats().utterances;
   const std::vector<float> embeddings = embed::embed_texts(model, texts, router.text_options(), options.threads, options.progress);
-  const std::vector<Judgement> judgements = judge_embeddings(router, test, *labels, embeddings, model.dim());
+  std::vector<Judgement> judgements = judge_embeddings(router, test, *labels, embeddings, model.dim());
   out.metrics = compute_metrics(judgements, names);
   out.static_tier = evaluate_static(router, test, judgements, options.progress);
   out.latency = time_tiers(router, test, options);
@@ -192,6 +192,7 @@ Result<Evaluation> evaluate(const Router& router, const embed::Model& model, con
         judge_embeddings(*options.reference_router, test, *labels, other, reference.dim());
     out.precision = compare(model, reference, embeddings, other, judgements, theirs);
   }
+  out.judgements = std::move(judgements);
   return out;
 }
 

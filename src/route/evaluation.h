@@ -50,6 +50,7 @@ struct Evaluation {
   std::optional<StaticMetrics> static_tier;  // empty when there is none
   std::vector<LatencyMetrics> latency;       // cache, static, encoder
   std::optional<PrecisionAgreement> precision;
+  std::vector<Judgement> judgements;         // of the encoder tier, one for each text, in order
 };
 
 struct EvaluationOptions {

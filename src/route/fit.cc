@@ -1,6 +1,9 @@
 #include "route/fit.h"
 
 #include <algorithm>
+#include <system_error>
+
+#include <fmt/format.h>
 
 #include "base/file.h"
 
@@ -16,6 +19,12 @@ Result<Dataset> load_fit(const config::Config& config) {
 }
 
 Status save_fit(const config::Config& config, const Dataset& examples) {
+  if (examples.examples.empty()) {
+    std::error_code error;
+    std::filesystem::remove(fit_file(config), error);
+    if (!error) return {};
+    return fail(ErrorCode::kIo, fmt::format("cannot remove {}: {}", fit_file(config).string(), error.message()));
+  }
   std::string lines;
   for (const Example& example : examples.examples) {
     std::string text = example.text;

@@ -16,7 +16,7 @@ namespace waybill::route {
 // No examples when there is no such file; an error with file:line when it cannot be understood.
 [[nodiscard]] Result<Dataset> load_fit(const config::Config& config);
 
-// Replaces the file. Tabs and line ends in texts become spaces, which no tokenizer can tell from them.
+// Replaces the file; removes it when there are no examples. Tabs and line ends in texts become spaces, which no tokenizer can tell from them.
 [[nodiscard]] Status save_fit(const config::Config& config, const Dataset& examples);
 
 }  // namespace waybill::route

@@ -34,6 +34,7 @@ struct LoadStats {
   std::size_t utterances = 0, out_of_scope = 0, embedded = 0;  // embedded: those not found in the utterance cache
   std::size_t fit_examples = 0;                                // labelled examples of `waybill fit` among them
   bool head_from_cache = false;
+  double leave_one_out_accuracy = 0;  // of the head, each utterance left out in turn
   double embed_seconds = 0, fit_seconds = 0;
   std::vector<std::string> notes;  // "utterance cache not written: no space left on device"
 };

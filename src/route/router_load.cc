@@ -77,6 +77,7 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   if (!fitted->note.empty()) stats.notes.push_back(fitted->note);
   held_out = std::move(fitted->held_out);
   head.emplace(std::move(fitted->head));
+  stats.leave_one_out_accuracy = head->statistics().accuracy;
   for (std::size_t i = 0; i < routes.size(); ++i) routes[i].threshold = head->thresholds()[i];
   start_static(config, options, head_settings);
   return {};
