@@ -8,7 +8,12 @@ int main(int argc, char** argv) {
   const auto app = waybill::cli::make_application(WAYBILL_VERSION);
 
   // Deciding
+  waybill::cli::add_route(*app);
   waybill::cli::add_embed(*app);
+  // Measuring and fitting
+  waybill::cli::add_eval(*app);
+  waybill::cli::add_fit(*app);
+  waybill::cli::add_bench(*app);
   // Setting up
   waybill::cli::add_config(*app);
   waybill::cli::add_model(*app);

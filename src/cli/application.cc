@@ -71,6 +71,9 @@ std::string unknown_command(const Chosen& chosen, const std::string& word) {
 
 std::string usage_error(const CLI::App& root, const CLI::ParseError& error) {
   const Chosen chosen = chosen_command(root);
+  const bool missing_or_extra = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr ||
+                                dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  if (!missing_or_extra) return fmt::format("{}: {}", chosen.path, error.what());
   const std::string word = unexpected_word(root);
   if (word.size() > 1 && word.starts_with('-')) return unknown_option(chosen, word);
   if (!visible_subcommands(*chosen.app).empty()) return unknown_command(chosen, word);
