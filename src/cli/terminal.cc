@@ -152,7 +152,7 @@ std::vector<std::string> wrap(std::string_view text, std::size_t width) {
 
 std::string human_count(double count) {
   if (count < 10'000) return fmt::format("{:.0f}", count);
-  if (count < 10e6) return fmt::format("{:.3g} k", count / 1e3);
+  if (count < 999.5e3) return fmt::format("{:.3g} k", count / 1e3);
   return fmt::format("{:.3g} M", count / 1e6);
 }
 

@@ -47,6 +47,7 @@ TEST(Terminal, NumbersHaveAsManyDigitsAsAPersonReads) {
   EXPECT_EQ(human_bytes(999'990'000), "1.0 GB");
   EXPECT_EQ(human_count(1234), "1234");
   EXPECT_EQ(human_count(45'678), "45.7 k");
+  EXPECT_EQ(human_count(4.48e6), "4.48 M");
 }
 
 TEST(Terminal, BarsHaveEighths) {
