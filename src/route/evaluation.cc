@@ -82,13 +82,13 @@ std::optional<StaticMetrics> evaluate_static(const Router& router, const Dataset
     const std::uint32_t best = explanation.runners_up.front().route;
     const bool decides = explanation.margin >= explanation.margin_threshold;
     const bool in_scope = encoder[i].label != Decision::kNoRoute;
-    inside += in_scope ? 1 : 0;
-    right += in_scope && best == encoder[i].label ? 1 : 0;
-    same += best == encoder[i].best ? 1 : 0;
-    decided_inside += in_scope && decides ? 1 : 0;
-    decided_outside += !in_scope && decides ? 1 : 0;
-    decided_same += decides && best == encoder[i].decided ? 1 : 0;
-    cascade += in_scope && (decides ? best : encoder[i].best) == encoder[i].label ? 1 : 0;
+    inside += in_scope ? 1U : 0U;
+    right += in_scope && best == encoder[i].label ? 1U : 0U;
+    same += best == encoder[i].best ? 1U : 0U;
+    decided_inside += in_scope && decides ? 1U : 0U;
+    decided_outside += !in_scope && decides ? 1U : 0U;
+    decided_same += decides && best == encoder[i].decided ? 1U : 0U;
+    cascade += in_scope && (decides ? best : encoder[i].best) == encoder[i].label ? 1U : 0U;
   }
   report(progress, "static tier", encoder.size(), encoder.size());
   return StaticMetrics{.accuracy = ratio(right, inside, 0),
@@ -147,8 +147,8 @@ PrecisionAgreement compare(const embed::Model& model, const embed::Model& refere
   const std::size_t dim = model.dim();
   std::size_t route = 0, decision = 0;
   for (std::size_t i = 0; i < n; ++i) {
-    route += judgements[i].best == reference_judgements[i].best ? 1 : 0;
-    decision += judgements[i].decided == reference_judgements[i].decided ? 1 : 0;
+    route += judgements[i].best == reference_judgements[i].best ? 1U : 0U;
+    decision += judgements[i].decided == reference_judgements[i].decided ? 1U : 0U;
     double dot = 0, a2 = 0, b2 = 0;
     for (std::size_t j = i * dim; j < (i + 1) * dim; ++j) {
       const double a = embeddings[j], b = reference_embeddings[j];
