@@ -15,15 +15,20 @@ endfunction()
 
 # waybill_test(PART SOURCES a_test.cc ...): the unit tests of one part, one binary
 # (each binary is a link; many tests in few binaries keeps the build short).
+# waybill_test(PART NAME n SOURCES ...): another binary, n_test, for tests that are run apart.
 function(waybill_test part)
   if(NOT WAYBILL_TESTS)
     return()
   endif()
-  cmake_parse_arguments(TEST "" "" "SOURCES;LIBRARIES" ${ARGN})
-  add_executable(${part}_test ${TEST_SOURCES})
-  target_link_libraries(${part}_test PRIVATE waybill::${part} ${TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
-  target_compile_definitions(${part}_test PRIVATE WAYBILL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-  add_test(NAME ${part}_test COMMAND ${part}_test)
+  cmake_parse_arguments(TEST "" "NAME" "SOURCES;LIBRARIES" ${ARGN})
+  set(name ${part}_test)
+  if(TEST_NAME)
+    set(name ${TEST_NAME}_test)
+  endif()
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE waybill::${part} ${TEST_LIBRARIES} GTest::gmock GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE WAYBILL_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
 # waybill_fuzz(NAME PART SOURCE): a libFuzzer target; with WAYBILL_FUZZ off the same

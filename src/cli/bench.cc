@@ -63,21 +63,23 @@ TierTime time_tier(std::string name, double seconds, std::size_t batch, const De
   return {std::move(name), *middle, *std::ranges::min_element(times), times.size() * batch};
 }
 
-Result<std::unique_ptr<route::Router>> load_router(config::Config config, const embed::Model& model, bool cache,
+Result<std::unique_ptr<route::Router>> load_router(config::Config config, const embed::DecisionModels& models, bool cache,
                                                    ProgressLine& progress) {
   config.tiers.cache.enabled = cache;
   config.rules.clear();
-  auto router = route::Router::load(config, model, {.wait_for_static = true, .progress = progress.reporter()});
+  auto router = route::Router::load(
+      config, *models.first,
+      {.wait_for_static = true, .exact_model = models.exact.get(), .progress = progress.reporter()});
   progress.clear();
   return router;
 }
 
 Result<std::vector<TierTime>> time_tiers(const BenchRouteOptions& options, const config::Config& config,
-                                         const embed::Model& model) {
+                                         const embed::DecisionModels& models) {
   ProgressLine progress;
-  const auto cached = load_router(config, model, true, progress);
+  const auto cached = load_router(config, models, true, progress);
   if (!cached) return std::unexpected(cached.error());
-  const auto uncached = load_router(config, model, false, progress);
+  const auto uncached = load_router(config, models, false, progress);
   if (!uncached) return std::unexpected(uncached.error());
 
   route::DecideScratch scratch;
@@ -123,14 +125,14 @@ std::string times_json(const std::vector<TierTime>& times, const embed::Model& m
 Outcome run_bench_route(const BenchRouteOptions& options) {
   const Result<config::Config> config = load_config(options.config);
   if (!config) return std::unexpected(config.error());
-  const Result<embed::Model> model = load_model(choose_model(*config, options.model, options.precision));
-  if (!model) return std::unexpected(model.error());
-  const auto times = time_tiers(options, *config, *model);
+  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  if (!models) return std::unexpected(models.error());
+  const auto times = time_tiers(options, *config, *models);
   if (!times) return std::unexpected(times.error());
   Output output;
-  output.write(options.json ? times_json(*times, *model)
+  output.write(options.json ? times_json(*times, *models->first)
                             : fmt::format("One decision about a prompt of about 16 tokens, one thread, {} on {}\n\n",
-                                          to_string(model->precision()), to_string(model->isa())) +
+                                          to_string(models->first->precision()), to_string(models->first->isa())) +
                                   times_text(*times));
   return finish(output);
 }

@@ -77,7 +77,7 @@ Result<config::Config> evaluated_config(const EvalOptions& options) {
 }
 
 struct Loaded {
-  std::unique_ptr<const embed::Model> model;
+  embed::DecisionModels models;
   std::unique_ptr<route::Router> router;
 };
 
@@ -87,14 +87,15 @@ Result<Loaded> load(const EvalOptions& options, const config::Config& config, co
                                    ? Result<ModelChoice>(choose_model(config, options.model, precision))
                                    : choose_model(options.model, options.config, precision);
   if (!choice) return std::unexpected(choice.error());
-  Result<embed::Model> model = load_model(*choice);
-  if (!model) return std::unexpected(model.error());
-  Loaded loaded = {.model = std::make_unique<const embed::Model>(std::move(*model)), .router = nullptr};
+  Result<embed::DecisionModels> models = load_decision_models(*choice);
+  if (!models) return std::unexpected(models.error());
+  Loaded loaded = {.models = std::move(*models), .router = nullptr};
   Result<std::unique_ptr<route::Router>> router =
-      route::Router::load(config, *loaded.model,
+      route::Router::load(config, *loaded.models.first,
                           {.threads = options.threads,
                            .wait_for_static = true,
                            .use_fit = options.train.empty(),
+                           .exact_model = loaded.models.exact.get(),
                            .progress = progress.reporter()});
   if (!router) return std::unexpected(router.error());
   for (const std::string& note : (*router)->load_stats().notes) {
@@ -122,10 +123,10 @@ Outcome run_eval(const EvalOptions& options) {
   if (!options.compare.empty()) {
     reference = load(options, *config, options.compare, progress);
     if (!reference) return std::unexpected(reference.error());
-    how.reference = reference->model.get();
+    how.reference = reference->models.first.get();
     how.reference_router = reference->router.get();
   }
-  const Result<route::Evaluation> evaluation = route::evaluate(*loaded->router, *loaded->model, *test, how);
+  const Result<route::Evaluation> evaluation = route::evaluate(*loaded->router, *loaded->models.first, *test, how);
   progress.clear();
   if (!evaluation) return std::unexpected(evaluation.error());
 

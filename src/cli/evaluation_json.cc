@@ -51,6 +51,7 @@ std::string evaluation_json(const route::Evaluation& evaluation) {
   json.key("out_of_scope_recall").number(m.out_of_scope_recall).key("out_of_scope_auroc").number(m.out_of_scope_auroc);
   json.key("macro_precision").number(m.macro_precision).key("macro_recall").number(m.macro_recall);
   json.key("macro_f1").number(m.macro_f1).key("calibration_error").number(m.calibration_error);
+  json.key("rechecked").number(evaluation.rechecked);
   if (evaluation.static_tier) write_static(json, *evaluation.static_tier);
   json.key("latency").begin_object();
   for (const route::LatencyMetrics& l : evaluation.latency) {

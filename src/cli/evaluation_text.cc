@@ -30,6 +30,7 @@ std::string overview(const route::Evaluation& evaluation) {
     row("out of scope found", m.out_of_scope_recall, "sent to the default route");
     row("out of scope AUROC", m.out_of_scope_auroc, "an in-scope score is above an out-of-scope one");
   }
+  if (evaluation.rechecked > 0) row("asked again", evaluation.rechecked, "close calls that the exact model decided");
   row("macro F1", m.macro_f1, "of decisions, mean over routes");
   row("calibration error", m.calibration_error, "mean distance of score and accuracy");
   return table.text();

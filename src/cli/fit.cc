@@ -34,9 +34,11 @@ struct Snapshot {
   std::size_t examples = 0;
 };
 
-Result<Snapshot> load_snapshot(const config::Config& config, const embed::Model& model, const FitOptions& options,
+Result<Snapshot> load_snapshot(const config::Config& config, const embed::DecisionModels& models, const FitOptions& options,
                                ProgressLine& progress) {
-  const auto router = route::Router::load(config, model, {.threads = options.threads, .progress = progress.reporter()});
+  const auto router = route::Router::load(
+      config, *models.first,
+      {.threads = options.threads, .exact_model = models.exact.get(), .progress = progress.reporter()});
   progress.clear();
   if (!router) return std::unexpected(router.error());
   for (const std::string& note : (*router)->load_stats().notes) print_note(note);
@@ -118,11 +120,11 @@ std::string change_json(const Snapshot& before, const Snapshot& after, const std
 }
 
 // The examples take effect together with a head that could be fitted on them, or not at all.
-Result<Snapshot> replace_examples(const config::Config& config, const embed::Model& model, const FitOptions& options,
+Result<Snapshot> replace_examples(const config::Config& config, const embed::DecisionModels& models, const FitOptions& options,
                                   const route::Dataset& examples, ProgressLine& progress) {
   const Result<route::Dataset> old = route::load_fit(config);
   if (const Status saved = route::save_fit(config, examples); !saved) return std::unexpected(saved.error());
-  Result<Snapshot> after = load_snapshot(config, model, options, progress);
+  Result<Snapshot> after = load_snapshot(config, models, options, progress);
   if (!after && old) (void)route::save_fit(config, *old);
   return after;
 }
@@ -136,12 +138,12 @@ Outcome run_fit(const FitOptions& options) {
   if (!config) return std::unexpected(config.error());
   const Result<route::Dataset> examples = load_examples(options, *config);
   if (!examples) return std::unexpected(examples.error());
-  const Result<embed::Model> model = load_model(choose_model(*config, options.model, options.precision));
-  if (!model) return std::unexpected(model.error());
+  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  if (!models) return std::unexpected(models.error());
   ProgressLine progress;
-  const Result<Snapshot> before = load_snapshot(*config, *model, options, progress);
+  const Result<Snapshot> before = load_snapshot(*config, *models, options, progress);
   if (!before) return std::unexpected(before.error());
-  const Result<Snapshot> after = replace_examples(*config, *model, options, *examples, progress);
+  const Result<Snapshot> after = replace_examples(*config, *models, options, *examples, progress);
   if (!after) return std::unexpected(after.error());
   Output output;
   output.write(options.json ? change_json(*before, *after, route::fit_file(*config))

@@ -141,24 +141,44 @@ Result<fs::path> find_shared_file(const std::string& name) {
               fmt::format("{} is not installed with this program; it belongs in ../share/waybill", name));
 }
 
+namespace {
+
+Result<embed::ModelOptions> model_options(const ModelChoice& choice) {
+  embed::ModelOptions options = {.folder = choice.folder, .precision = {}, .isa = {}, .use_cache_file = choice.use_cache_file};
+  if (choice.precision == "auto") return options;
+  options.precision = embed::parse_precision(choice.precision);
+  if (options.precision) return options;
+  return fail(ErrorCode::kInvalidInput, fmt::format("there is no precision \"{}\"", choice.precision));
+}
+
+// A folder that is not there is the likeliest reason, and has a remedy.
+Error with_remedy(Error error, const ModelChoice& choice) {
+  if (is_there(choice.folder)) return error;
+  return {ErrorCode::kNotFound,
+          fmt::format("there is no model folder {}; `waybill model fetch` brings all-MiniLM-L6-v2", choice.folder.string()),
+          {}};
+}
+
+}  // namespace
+
 Result<embed::Model> load_model(const ModelChoice& choice, embed::LoadReport* report) {
+  const Result<embed::ModelOptions> options = model_options(choice);
+  if (!options) return std::unexpected(options.error());
   embed::LoadReport own;
   embed::LoadReport& told = report != nullptr ? *report : own;
-  embed::ModelOptions options = {.folder = choice.folder, .precision = {}, .isa = {}, .use_cache_file = choice.use_cache_file};
-  if (choice.precision != "auto") {
-    options.precision = embed::parse_precision(choice.precision);
-    if (!options.precision) {
-      return fail(ErrorCode::kInvalidInput, fmt::format("there is no precision \"{}\"", choice.precision));
-    }
-  }
-  Result<embed::Model> model = embed::Model::load(options, &told);
-  if (!model && !is_there(choice.folder)) {
-    return fail(ErrorCode::kNotFound,
-                fmt::format("there is no model folder {}; `waybill model fetch` brings all-MiniLM-L6-v2",
-                            choice.folder.string()));
-  }
-  if (model && !told.cache_note.empty()) print_note(told.cache_note);
+  Result<embed::Model> model = embed::Model::load(*options, &told);
+  if (!model) return std::unexpected(with_remedy(std::move(model.error()), choice));
+  if (!told.cache_note.empty()) print_note(told.cache_note);
   return model;
+}
+
+Result<embed::DecisionModels> load_decision_models(const ModelChoice& choice) {
+  const Result<embed::ModelOptions> options = model_options(choice);
+  if (!options) return std::unexpected(options.error());
+  Result<embed::DecisionModels> models = embed::load_decision_models(*options);
+  if (!models) return std::unexpected(with_remedy(std::move(models.error()), choice));
+  for (const std::string& note : models->notes) print_note(note);
+  return models;
 }
 
 }  // namespace waybill::cli

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "config/config.h"
+#include "embed/decision_models.h"
 #include "embed/model.h"
 
 namespace waybill::cli {
@@ -36,6 +37,9 @@ struct ModelChoice {
 
 // Loads the model; what was odd about it goes to stderr as a note.
 [[nodiscard]] Result<embed::Model> load_model(const ModelChoice& choice, embed::LoadReport* report = nullptr);
+
+// The models that decide: the precision chosen, or for "auto" what embed::decision_plan() says.
+[[nodiscard]] Result<embed::DecisionModels> load_decision_models(const ModelChoice& choice);
 
 // A file that is installed with the program: in ../share/waybill, or in the source tree it was built in.
 [[nodiscard]] Result<std::filesystem::path> find_shared_file(const std::string& name);

@@ -161,15 +161,17 @@ class RouteRun {
 Outcome run_route(const RouteOptions& options) {
   const Result<config::Config> config = load_config(options.config);
   if (!config) return std::unexpected(config.error());
-  const Result<embed::Model> model = load_model(choose_model(*config, options.model, options.precision));
-  if (!model) return std::unexpected(model.error());
+  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  if (!models) return std::unexpected(models.error());
   ProgressLine progress;
-  const auto router = route::Router::load(*config, *model, {.threads = options.threads, .progress = progress.reporter()});
+  const auto router = route::Router::load(
+      *config, *models->first,
+      {.threads = options.threads, .exact_model = models->exact.get(), .progress = progress.reporter()});
   progress.clear();
   if (!router) return std::unexpected(router.error());
   for (const std::string& note : (*router)->load_stats().notes) print_note(note);
 
-  RouteRun run(options, *model, **router);
+  RouteRun run(options, *models->first, **router);
   if (!options.texts.empty()) {
     if (const Status written = run.answer(options.texts, options.texts.size() > 1); !written) {
       return std::unexpected(written.error());

@@ -51,6 +51,12 @@ std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
   return out;
 }
 
+PrecisionPlan decision_plan(const CpuFeatures& cpu) {
+  const Precision exact = default_precision(cpu);
+  if (exact == Precision::kInt16 && (cpu.avx512_vnni || cpu.avx_vnni)) return {.first = Precision::kInt8, .recheck = exact};
+  return {.first = exact, .recheck = std::nullopt};
+}
+
 Precision default_precision(const CpuFeatures& cpu) {
   if (cpu.amx_bf16 && cpu.avx512_bf16) return Precision::kBf16;
   return Precision::kInt16;

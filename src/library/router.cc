@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "config/config.h"
-#include "embed/model.h"
+#include "embed/decision_models.h"
 #include "embed/text.h"
 #include "route/decide_batch.h"
 #include "route/router.h"
@@ -84,7 +84,9 @@ static_assert(static_cast<int>(DecidedBy::kDefault) == static_cast<int>(::waybil
 struct Router::State {
   config::Config config;
   unsigned threads = 0;
-  std::unique_ptr<const embed::Model> model;  // at an address of its own: the router refers to it
+  embed::DecisionModels models;  // the router refers to them
+  // What embed() computes with: the vectors are what the caller wants, so the exact ones.
+  [[nodiscard]] const embed::Model& embedder() const { return models.exact ? *models.exact : *models.first; }
   std::unique_ptr<::waybill::route::Router> router;
   std::vector<RouteInfo> routes;
   ScratchPool scratch;
@@ -124,13 +126,14 @@ std::expected<Router, Error> Router::load(const std::filesystem::path& config_fi
 
     const auto wanted = model_options(state->config, options);
     if (!wanted) return std::unexpected(wanted.error());
-    auto model = embed::Model::load(*wanted);
-    if (!model) return std::unexpected(model.error());
-    state->model = std::make_unique<const embed::Model>(std::move(*model));
+    auto models = embed::load_decision_models(*wanted);
+    if (!models) return std::unexpected(models.error());
+    state->models = std::move(*models);
 
     ::waybill::route::RouterOptions how;
     how.threads = state->threads;
-    auto router = ::waybill::route::Router::load(state->config, *state->model, how);
+    how.exact_model = state->models.exact.get();
+    auto router = ::waybill::route::Router::load(state->config, *state->models.first, how);
     if (!router) return std::unexpected(router.error());
     state->router = std::move(*router);
     for (const auto& info : state->router->routes()) {
@@ -156,7 +159,7 @@ std::expected<std::vector<Decision>, Error> Router::route_batch(std::span<const 
     const Lent scratch(state_->scratch);
     std::vector<Decision> decisions;
     decisions.reserve(prompts.size());
-    for (const auto& decision : ::waybill::route::decide_batch(*state_->router, *state_->model, prompts, state_->threads,
+    for (const auto& decision : ::waybill::route::decide_batch(*state_->router, *state_->models.first, prompts, state_->threads,
                                                                scratch.get())) {
       decisions.push_back(public_decision(decision));
     }
@@ -171,11 +174,11 @@ std::expected<std::vector<float>, Error> Router::embed(std::string_view text) co
 
 std::expected<std::vector<float>, Error> Router::embed_batch(std::span<const std::string> texts) const {
   return guarded([&]() -> std::expected<std::vector<float>, Error> {
-    return embed::embed_texts(*state_->model, texts, state_->router->text_options(), texts.size() == 1 ? 1 : state_->threads);
+    return embed::embed_texts(state_->embedder(), texts, state_->router->text_options(), texts.size() == 1 ? 1 : state_->threads);
   });
 }
 
-std::size_t Router::dim() const noexcept { return state_->model->dim(); }
+std::size_t Router::dim() const noexcept { return state_->embedder().dim(); }
 
 std::span<const RouteInfo> Router::routes() const noexcept { return state_->routes; }
 

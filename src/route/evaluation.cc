@@ -99,6 +99,29 @@ std::optional<StaticMetrics> evaluate_static(const Router& router, const Dataset
                        .cascade_accuracy = ratio(cascade, inside, 0)};
 }
 
+// Replaces the embeddings of close calls with the exact model's; returns their share.
+double recheck(const Router& router, std::span<const std::string> texts, std::span<float> embeddings,
+               const EvaluationOptions& options) {
+  const embed::Model* const exact = router.exact_model();
+  if (exact == nullptr || texts.empty()) return 0;
+  const std::size_t dim = exact->dim();
+  std::vector<std::size_t> close;
+  std::vector<std::string> close_texts;
+  DecideScratch scratch;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (!router.is_close_call(embeddings.subspan(i * dim, dim), scratch)) continue;
+    close.push_back(i);
+    close_texts.push_back(texts[i]);
+  }
+  const std::vector<float> again =
+      embed::embed_texts(*exact, close_texts, router.text_options(), options.threads, options.progress);
+  for (std::size_t j = 0; j < close.size(); ++j) {
+    const auto from = std::span(again).subspan(j * dim, dim);
+    std::copy(from.begin(), from.end(), embeddings.subspan(close[j] * dim, dim).begin());
+  }
+  return static_cast<double>(close.size()) / static_cast<double>(texts.size());
+}
+
 template <class Work>
 LatencyMetrics time_tier(Tier tier, const Dataset& test, std::size_t samples, Work work) {
   samples = std::min(samples, test.examples.size());
@@ -179,7 +202,8 @@ Result<Evaluation> evaluate(const Router& router, const embed::Model& model, con
   out.test_name = test.name;
   out.routes = names.size();
   out.utterances = router.load_stats().utterances;
-  const std::vector<float> embeddings = embed::embed_texts(model, texts, router.text_options(), options.threads, options.progress);
+  std::vector<float> embeddings = embed::embed_texts(model, texts, router.text_options(), options.threads, options.progress);
+  out.rechecked = recheck(router, texts, embeddings, options);
   std::vector<Judgement> judgements = judge_embeddings(router, test, *labels, embeddings, model.dim());
   out.metrics = compute_metrics(judgements, names);
   out.static_tier = evaluate_static(router, test, judgements, options.progress);

@@ -47,6 +47,7 @@ struct Evaluation {
   std::string test_name;
   std::size_t routes = 0, utterances = 0;
   Metrics metrics;                           // of the encoder tier
+  double rechecked = 0;                      // share of the texts that the exact model decided
   std::optional<StaticMetrics> static_tier;  // empty when there is none
   std::vector<LatencyMetrics> latency;       // cache, static, encoder
   std::optional<PrecisionAgreement> precision;

@@ -75,7 +75,7 @@ class Head {
   using Scratch = std::vector<std::byte>;
 
   // Fails with kInvalidInput for sizes that do not fit, no utterances, a label out of range, numbers that are not
-  // finite; with kCancelled when asked to stop. Takes 0.3 s for 1,500 utterances, some seconds for 15,000.
+  // finite; with kCancelled when asked to stop. CPU time is given in docs/decisions/0002-router-head.md.
   [[nodiscard]] static Result<Head> fit(const LabelledEmbeddings& data, const HeadOptions& options = {});
 
   // embedding [dim], probabilities [routes]: calibrated for the best route; the rest is shared out among the others
@@ -84,6 +84,7 @@ class Head {
 
   [[nodiscard]] std::size_t dim() const noexcept { return dim_; }
   [[nodiscard]] std::size_t routes() const noexcept { return thresholds_.size(); }
+  [[nodiscard]] config::Scoring scoring() const noexcept { return scoring_; }
   [[nodiscard]] std::span<const float> thresholds() const noexcept { return thresholds_; }
   [[nodiscard]] const HeadStatistics& statistics() const noexcept { return statistics_; }
   // Multiply-adds of one score().

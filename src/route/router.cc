@@ -140,16 +140,16 @@ Decision Router::Impl::choose(const HeadDecision& said, std::span<const float> s
   return decision;
 }
 
-void Router::Impl::embed(DecideScratch& scratch) const {
-  const std::size_t dim = model.dim();
+void Router::Impl::embed(const embed::Model& encoder, DecideScratch& scratch) const {
+  const std::size_t dim = encoder.dim();
   const embed::PackedBatch batch{.ids = scratch.ids, .offsets = scratch.offsets};
   scratch.embedding.resize(dim);
   if (batch.sequences() == 1) {
-    model.forward(batch, scratch.embedding, scratch.workspace);
+    encoder.forward(batch, scratch.embedding, scratch.workspace);
     return;
   }
   scratch.windows.resize(batch.sequences() * dim);
-  model.forward(batch, scratch.windows, scratch.workspace);
+  encoder.forward(batch, scratch.windows, scratch.workspace);
   scratch.lengths.resize(batch.sequences());
   for (std::size_t i = 0; i < scratch.lengths.size(); ++i) scratch.lengths[i] = scratch.offsets[i + 1] - scratch.offsets[i] - 2;
   embed::average_windows(scratch.windows, scratch.lengths, scratch.embedding);
@@ -159,6 +159,21 @@ HeadDecision Router::Impl::score(std::span<const float> embedding, DecideScratch
   WAYBILL_CHECK(embedding.size() == training.dim);
   scratch.scores.resize(routes.size());
   return head->score(embedding, scratch.scores, scratch.head);
+}
+
+// Where a rule vetoes the best route, one further down decides, whose borders the guard does not know.
+bool Router::Impl::is_close(const HeadDecision& said, const RuleOutcome& outcome) const {
+  return exact != nullptr && (outcome.vetoed(said.best) || guard.is_close(said, head->thresholds()));
+}
+
+HeadDecision Router::Impl::encode_and_score(DecideScratch& scratch) const {
+  embed(model, scratch);
+  HeadDecision said = score(scratch.embedding, scratch);
+  if (!is_close(said, scratch.rules)) return said;
+  embed(*exact, scratch);
+  said = score(scratch.embedding, scratch);
+  rechecked.add();
+  return said;
 }
 
 void Router::Impl::count(const Decision& decision) const noexcept {
@@ -197,19 +212,32 @@ std::optional<Decision> Router::decide_cheaply(std::string_view prompt, DecideSc
 Decision Router::decide(std::string_view prompt, DecideScratch& scratch) const {
   std::optional<Hash128> key;
   if (const std::optional<Decision> cheap = impl_->decide_cheaply(prompt, scratch, key)) return *cheap;
-  impl_->embed(scratch);
-  return impl_->finish(scratch.embedding, key, scratch);
+  const HeadDecision said = impl_->encode_and_score(scratch);
+  return impl_->finish(said, key, scratch);
 }
 
-Decision Router::decide_embedding(std::string_view prompt, std::span<const float> embedding,
-                                  DecideScratch& scratch) const {
+std::optional<Decision> Router::decide_embedding(std::string_view prompt, std::span<const float> embedding,
+                                                 DecideScratch& scratch) const {
+  if (const std::optional<Decision> decision = impl_->decide_by_rules(prompt, scratch)) return decision;
+  const HeadDecision said = impl_->score(embedding, scratch);
+  if (impl_->is_close(said, scratch.rules)) return std::nullopt;
+  return impl_->finish(said, impl_->key_of(prompt, scratch), scratch);
+}
+
+Decision Router::decide_exact_embedding(std::string_view prompt, std::span<const float> embedding,
+                                        DecideScratch& scratch) const {
   if (const std::optional<Decision> decision = impl_->decide_by_rules(prompt, scratch)) return *decision;
-  return impl_->finish(embedding, impl_->key_of(prompt, scratch), scratch);
+  const HeadDecision said = impl_->score(embedding, scratch);
+  if (impl_->exact != nullptr) impl_->rechecked.add();
+  return impl_->finish(said, impl_->key_of(prompt, scratch), scratch);
 }
 
-Decision Router::Impl::finish(std::span<const float> embedding, const std::optional<Hash128>& key,
-                              DecideScratch& scratch) const {
-  const HeadDecision said = score(embedding, scratch);
+bool Router::is_close_call(std::span<const float> embedding, DecideScratch& scratch) const {
+  if (!impl_->head) return false;
+  return impl_->is_close(impl_->score(embedding, scratch), scratch.rules);
+}
+
+Decision Router::Impl::finish(const HeadDecision& said, const std::optional<Hash128>& key, DecideScratch& scratch) const {
   const Decision decision = choose(said, scratch.scores, head->thresholds(), scratch.rules);
   remember(key, decision);
   count(decision);
@@ -243,13 +271,13 @@ Explanation Router::explain(std::string_view prompt, DecideScratch& scratch, std
       out.margin_threshold = fast->gate().threshold();
       impl_->add_runners_up(scratch.static_scores, runners_up, out);
       if (nearest != 0) {
-        impl_->embed(scratch);
+        impl_->embed(impl_->reference(), scratch);
         impl_->add_nearest(scratch.embedding, nearest, out);
       }
       return out;
     }
   }
-  impl_->embed(scratch);
+  (void)impl_->encode_and_score(scratch);
   return explain_embedding(prompt, scratch.embedding, scratch, nearest, runners_up);
 }
 
@@ -296,6 +324,7 @@ Router::Router(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Router::~Router() = default;
 
 std::span<const RouteInfo> Router::routes() const noexcept { return impl_->routes; }
+const embed::Model* Router::exact_model() const noexcept { return impl_->exact; }
 std::string_view Router::default_route() const noexcept { return impl_->default_name; }
 const embed::TextOptions& Router::text_options() const noexcept { return impl_->text; }
 const LoadStats& Router::load_stats() const noexcept { return impl_->stats; }
@@ -306,7 +335,7 @@ ExactCacheStats Router::cache_stats() const noexcept { return impl_->cache.stats
 RouterCounts Router::counts() const noexcept {
   const auto value = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
   return {.rule = value(impl_->by_rule), .cache = impl_->cache.stats().hits, .static_tier = value(impl_->by_static),
-          .encoder = value(impl_->by_encoder), .fallback = value(impl_->by_default), .degraded = value(impl_->degraded)};
+          .encoder = value(impl_->by_encoder), .fallback = value(impl_->by_default), .degraded = value(impl_->degraded), .rechecked = value(impl_->rechecked)};
 }
 
 }  // namespace waybill::route

@@ -53,6 +53,9 @@ struct RouterOptions {
   unsigned threads = 0;          // for embedding utterances at load; 0: one per core
   bool wait_for_static = false;  // have the static tier ready when load() returns (else it joins when it is)
   bool use_fit = true;           // take the examples that `waybill fit` has left (fit.h)
+  // Decides the close calls of `model` once more (recheck.h), and embeds the utterances; null: nobody does. Another
+  // precision of the same folder, to outlive the router.
+  const embed::Model* exact_model = nullptr;
   Progress progress = {};
 };
 
@@ -71,6 +74,7 @@ struct DecideScratch {
 // How many decisions came from where, since load().
 struct RouterCounts {
   std::uint64_t rule = 0, cache = 0, static_tier = 0, encoder = 0, fallback = 0, degraded = 0;
+  std::uint64_t rechecked = 0;  // of `encoder` and `fallback`: encoded by both models
 };
 
 // Immutable once loaded, but for the exact cache, the static tier that may join later, and counters; all functions
@@ -79,7 +83,8 @@ struct RouterCounts {
 //
 //   decide()            rules -> exact cache -> static (where calibrated) -> encoder -> default
 //   decide_cheaply()    the same without the encoder: empty when only the encoder can tell
-//   decide_embedding()  the rest of it, once the encoder has answered (the server's batcher sits in between)
+//   decide_embedding()  the rest of it, once the encoder has answered (the server's batcher sits in between): empty
+//                       for a close call, which goes to the exact model and then to decide_exact_embedding()
 //   decide_degraded()   what overload gets: the cheap tiers, and the static one alone where they do not know
 //
 // Deciding rules are asked first. What rules veto is passed over for the best route that is not vetoed, if that one
@@ -97,9 +102,13 @@ class Router {
   [[nodiscard]] Decision decide(std::string_view prompt, DecideScratch& scratch) const;
   // When empty, scratch.ids and scratch.offsets hold the prompt's sequences, ready for the encoder.
   [[nodiscard]] std::optional<Decision> decide_cheaply(std::string_view prompt, DecideScratch& scratch) const;
-  // `embedding`: of the prompt (windows averaged), model.dim() floats.
-  [[nodiscard]] Decision decide_embedding(std::string_view prompt, std::span<const float> embedding,
-                                          DecideScratch& scratch) const;
+  // `embedding`: of the prompt (windows averaged) by the model given to load(), dim() floats. Never empty when there is
+  // no exact model.
+  [[nodiscard]] std::optional<Decision> decide_embedding(std::string_view prompt, std::span<const float> embedding,
+                                                         DecideScratch& scratch) const;
+  // The same by the exact model.
+  [[nodiscard]] Decision decide_exact_embedding(std::string_view prompt, std::span<const float> embedding,
+                                                DecideScratch& scratch) const;
   // Empty when there is no static tier (disabled, not for overload, or not yet distilled).
   [[nodiscard]] std::optional<Decision> decide_degraded(std::string_view prompt, DecideScratch& scratch) const;
 
@@ -112,6 +121,10 @@ class Router {
   [[nodiscard]] Explanation explain_embedding(std::string_view prompt, std::span<const float> embedding,
                                               DecideScratch& scratch, std::size_t nearest = 3,
                                               std::size_t runners_up = 3) const;
+
+  // Whether the exact model has to be asked about what the fast one made of a text.
+  [[nodiscard]] bool is_close_call(std::span<const float> embedding, DecideScratch& scratch) const;
+  [[nodiscard]] const embed::Model* exact_model() const noexcept;
 
   [[nodiscard]] std::span<const RouteInfo> routes() const noexcept;
   [[nodiscard]] std::string_view default_route() const noexcept;

@@ -34,7 +34,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Result<std::unique_ptr<Router>> Router::load(const config::Config& config, const embed::Model& model,
                                              const RouterOptions& options) {
-  auto impl = std::make_unique<Impl>(model, config.tiers.cache.enabled ? config.tiers.cache.max_bytes : 0);
+  auto impl = std::make_unique<Impl>(model, options.exact_model, config.tiers.cache.enabled ? config.tiers.cache.max_bytes : 0);
   if (Status status = impl->build(config, options); !status) return std::unexpected(std::move(status.error()));
   return std::unique_ptr<Router>(new Router(std::move(impl)));
 }
@@ -63,7 +63,7 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   describe_routes(config);
   if (training.utterances() == 0) return {};
 
-  EmbedReport embedded = embed_training_set(training, model, text, options.threads,
+  EmbedReport embedded = embed_training_set(training, reference(), text, options.threads,
                                             config.cache_folder / "utterances.bin", options.progress);
   stats.embedded = embedded.embedded;
   stats.embed_seconds = embedded.seconds;
@@ -79,8 +79,28 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   head.emplace(std::move(fitted->head));
   stats.leave_one_out_accuracy = head->statistics().accuracy;
   for (std::size_t i = 0; i < routes.size(); ++i) routes[i].threshold = head->thresholds()[i];
+  fit_guard(config, options);
   start_static(config, options, head_settings);
   return {};
+}
+
+// Utterances from all over the set, embedded by the fast model too.
+void Router::Impl::fit_guard(const config::Config& config, const RouterOptions& options) {
+  if (exact == nullptr) return;
+  TrainingSet sample;
+  std::vector<float> embeddings;
+  const std::size_t count = std::min(training.utterances(), RecheckGuard::kMaxSamples);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t which = i * training.utterances() / count;
+    sample.texts.push_back(training.texts[which]);
+    const auto row = std::span(training.embeddings).subspan(which * training.dim, training.dim);
+    embeddings.insert(embeddings.end(), row.begin(), row.end());
+  }
+  const EmbedReport embedded = embed_training_set(sample, model, text, options.threads,
+                                                  config.cache_folder / "utterances.bin", options.progress);
+  stats.embedded += embedded.embedded;
+  stats.embed_seconds += embedded.seconds;
+  guard = RecheckGuard::fit(*head, embeddings, sample.embeddings);
 }
 
 void Router::Impl::describe_routes(const config::Config& config) {
@@ -113,23 +133,23 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
       static_slot.set(std::unexpected(std::move(table.error())), seconds_since(start));
       return true;
     }
-    auto tier = StaticTier::make(std::move(*table), {model, text, training, held_out, fit, agreement, folder}, mode);
+    auto tier = StaticTier::make(std::move(*table), {reference(), text, training, held_out, fit, agreement, folder}, mode);
     if (!tier && mode == FitMode::kCachedOnly) return false;
     static_slot.set(std::move(tier), seconds_since(start));
     return true;
   };
   if (options.wait_for_static) {
-    make(embed::StaticTable::load_or_distill(model, options.threads, options.progress), head_settings, FitMode::kFit);
+    make(embed::StaticTable::load_or_distill(reference(), options.threads, options.progress), head_settings, FitMode::kFit);
     return;
   }
   // What a start before this one has left is taken at once; everything else is made at the side.
-  if (Result<embed::StaticTable> cached = embed::StaticTable::load(model)) {
+  if (Result<embed::StaticTable> cached = embed::StaticTable::load(reference())) {
     if (make(std::move(cached), head_settings, FitMode::kCachedOnly)) return;
   }
   head_settings.progress = {};
   static_slot.run([this, make, head_settings = std::move(head_settings), threads = options.threads](std::stop_token stop) mutable {
     head_settings.stop = std::move(stop);
-    make(embed::StaticTable::load_or_distill(model, threads), head_settings, FitMode::kFit);
+    make(embed::StaticTable::load_or_distill(reference(), threads), head_settings, FitMode::kFit);
   });
 }
 

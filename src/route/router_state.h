@@ -12,6 +12,7 @@
 #include "route/exact_cache.h"
 #include "route/fitted_head.h"
 #include "route/prompt_key.h"
+#include "route/recheck.h"
 #include "route/router.h"
 #include "route/rules.h"
 #include "route/static_tier.h"
@@ -46,12 +47,16 @@ struct alignas(64) Count {
 };
 
 struct Router::Impl {
-  Impl(const embed::Model& encoder, std::size_t cache_bytes)
-      : model(encoder), normalizer(case_is_irrelevant(encoder.tokenizer())), cache(cache_bytes) {}
+  Impl(const embed::Model& encoder, const embed::Model* exact_encoder, std::size_t cache_bytes)
+      : model(encoder), exact(exact_encoder), normalizer(case_is_irrelevant(encoder.tokenizer())), cache(cache_bytes) {}
+
+  // What the utterances were embedded with.
+  [[nodiscard]] const embed::Model& reference() const noexcept { return exact != nullptr ? *exact : model; }
 
   // router_load.cc
   Status build(const config::Config& config, const RouterOptions& options);
   void describe_routes(const config::Config& config);
+  void fit_guard(const config::Config& config, const RouterOptions& options);
   void start_static(const config::Config& config, const RouterOptions& options, HeadOptions head_settings);
 
   // router.cc; all thread-safe
@@ -62,22 +67,27 @@ struct Router::Impl {
                                                          HeadDecision* why = nullptr) const;
   [[nodiscard]] std::optional<Decision> decide_cheaply(std::string_view prompt, DecideScratch& scratch,
                                                        std::optional<Hash128>& key) const;
-  // The end of the road: scores, decides, remembers and counts.
-  [[nodiscard]] Decision finish(std::span<const float> embedding, const std::optional<Hash128>& key,
-                                DecideScratch& scratch) const;
+  // The end of the road: decides, remembers and counts.
+  [[nodiscard]] Decision finish(const HeadDecision& said, const std::optional<Hash128>& key, DecideScratch& scratch) const;
+  // Scores what the fast model made of the prompt in scratch.ids; a close call is encoded and scored once more, and
+  // scratch.embedding is then the exact one.
+  [[nodiscard]] HeadDecision encode_and_score(DecideScratch& scratch) const;
   [[nodiscard]] Decision choose(const HeadDecision& said, std::span<const float> scores,
                                 std::span<const float> thresholds, const RuleOutcome& outcome) const;
   [[nodiscard]] Decision route_decision(std::uint32_t route, float score, Tier tier, Reason reason) const;
   [[nodiscard]] Decision default_decision(float score, Reason reason) const;
   void tokenize(std::string_view prompt, DecideScratch& scratch) const;
-  void embed(DecideScratch& scratch) const;  // scratch.ids -> scratch.embedding
+  void embed(const embed::Model& encoder, DecideScratch& scratch) const;  // scratch.ids -> scratch.embedding
   [[nodiscard]] HeadDecision score(std::span<const float> embedding, DecideScratch& scratch) const;
+  [[nodiscard]] bool is_close(const HeadDecision& said, const RuleOutcome& outcome) const;
   void remember(const std::optional<Hash128>& key, const Decision& decision) const noexcept;
   void count(const Decision& decision) const noexcept;
   void add_nearest(std::span<const float> embedding, std::size_t nearest, Explanation& out) const;
   void add_runners_up(std::span<const float> scores, std::size_t runners_up, Explanation& out) const;
 
   const embed::Model& model;
+  const embed::Model* exact;  // may be null
+  RecheckGuard guard;
   embed::TextOptions text;
   std::vector<RouteInfo> routes;
   std::string default_name, default_model;
@@ -91,7 +101,7 @@ struct Router::Impl {
   LoadStats stats;
 
   mutable ExactCache cache;
-  mutable Count by_rule, by_static, by_encoder, by_default, degraded;
+  mutable Count by_rule, by_static, by_encoder, by_default, degraded, rechecked;
   StaticSlot static_slot;    // last: its thread uses the rest
 };
 

@@ -175,7 +175,7 @@ TEST_F(RouterTest, TheTwoHalvesOfADecisionMakeTheWhole) {
     std::vector<float> embedding(testing_model().dim());
     embed::Workspace workspace;
     testing_model().forward({scratch_.ids, scratch_.offsets}, embedding, workspace);
-    const Decision two = halves->decide_embedding(prompt, embedding, scratch_);
+    const Decision two = (halves->decide_embedding(prompt, embedding, scratch_)).value();
     const Decision one = whole->decide(prompt, scratch_);
     EXPECT_EQ(one.route, two.route);
     EXPECT_EQ(one.score, two.score);
