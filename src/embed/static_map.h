@@ -29,7 +29,8 @@ class StaticMap {
 };
 
 struct StaticMapOptions {
-  double ridge = 1;  // in pairs: with as many, half of what one direction says is believed
+  // The best of 0.03 to 10 on CLINC150 and Banking77, learnt from 500 to 15,000 pairs.
+  double ridge = 0.3;
   std::size_t memory =
       100'000;  // pairs; when as many have come, all of them count half, so that it follows the traffic
   std::size_t least_pairs = 500;  // before that there is no map

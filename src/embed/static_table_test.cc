@@ -6,7 +6,9 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,7 @@
 
 #include "base/file.h"
 #include "embed/model.h"
+#include "embed/small_model_test.h"
 #include "embed/test_model.h"
 
 namespace waybill::embed {
@@ -82,79 +85,177 @@ TEST(StaticTable, NothingToSayIsZero) {
   EXPECT_THAT(out, Each(0));
 }
 
+std::vector<float> embed(const Model& model, const StaticTable& table, std::string_view text) {
+  std::vector<TokenId> ids;
+  model.tokenizer().encode(text, 256, ids);
+  std::vector<float> out(table.dim());
+  table.embed(ids, out);
+  return out;
+}
+
+float cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  float sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+class TableOfASmallModel : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kWords = testing::SmallModel::kWords;
+
+  TableOfASmallModel() {
+    if (!StaticTable::load_or_distill(model(), 0, {}, &first_report_))
+      throw std::runtime_error("not distilled");
+  }
+
+  const Model& model() { return small_.model(); }
+  std::string file_bytes() { return *read_file(StaticTable::cache_file(model())); }
+  void write_file(std::string_view bytes) {
+    ASSERT_TRUE(write_file_atomically(StaticTable::cache_file(model()), bytes));
+  }
+
+  testing::SmallModel small_;
+  StaticTableReport first_report_;
+};
+
+TEST_F(TableOfASmallModel, IsMadeOnceAndThenRead) {
+  EXPECT_FALSE(first_report_.from_cache_file);
+  EXPECT_EQ(first_report_.cache_note, "");
+  StaticTableReport report;
+  const auto table = StaticTable::load_or_distill(model(), 0, {}, &report);
+  ASSERT_TRUE(table);
+  EXPECT_TRUE(report.from_cache_file);
+  EXPECT_EQ(table->dim(), 4U);
+  EXPECT_EQ(table->vocabulary(), kWords);
+}
+
+TEST_F(TableOfASmallModel, SpecialAndUnusedEntriesSayNothing) {
+  const auto table = StaticTable::load(model());
+  ASSERT_TRUE(table);
+  std::vector<float> out(4);
+  table->embed(std::vector<TokenId>{2, 3, 4}, out);
+  EXPECT_THAT(out, Each(0));
+  const std::vector<float> hello = embed(model(), *table, "hello");
+  EXPECT_NEAR(cosine(hello, hello), 1, 1e-5);
+}
+
+TEST_F(TableOfASmallModel, IsTheSameForAnyNumberOfThreads) {
+  const std::string bytes = file_bytes();
+  std::filesystem::remove(StaticTable::cache_file(model()));
+  EXPECT_EQ(StaticTable::load(model()).error().code, ErrorCode::kNotFound);
+  std::size_t calls = 0, last_done = 0;
+  ASSERT_TRUE(
+      StaticTable::load_or_distill(model(), 1, [&](std::string_view, std::size_t done, std::size_t total) {
+        EXPECT_GT(done, last_done);
+        EXPECT_LE(done, total);
+        last_done = done;
+        ++calls;
+      }));
+  EXPECT_GE(calls, kWords / 64);
+  EXPECT_EQ(bytes, file_bytes());
+}
+
+TEST_F(TableOfASmallModel, DamageIsRefused) {
+  const std::string good = file_bytes();
+  const auto refused = [&](std::string bytes, std::string_view why) {
+    write_file(bytes);
+    const auto table = StaticTable::load(model());
+    ASSERT_FALSE(table) << why;
+    EXPECT_EQ(table.error().code, ErrorCode::kCorrupt);
+    EXPECT_THAT(table.error().message, HasSubstr(why));
+  };
+  for (const std::size_t size : {0U, 10U, 63U}) refused(good.substr(0, size), "cut short");
+  for (const std::size_t size : {std::size_t{64}, good.size() / 2, good.size() - 1})
+    refused(good.substr(0, size), "cut short");
+  refused(good + "x", "after its end");
+  for (const std::size_t at : {std::size_t{64}, good.size() / 2, good.size() - 1}) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    refused(bytes, "checksum");
+  }
+  const auto with = [&](std::size_t at, char c) {
+    std::string bytes = good;
+    bytes[at] = c;
+    return bytes;
+  };
+  refused(with(0, 'X'), "is not one");
+  refused(with(8, 99), "version");
+  refused(with(15, 99), "size");
+  refused(with(23, 99), "size");
+  refused(with(24, static_cast<char>(good[24] ^ 1)), "another model");
+  write_file(good);
+  EXPECT_TRUE(StaticTable::load(model()));
+}
+
+TEST_F(TableOfASmallModel, DamageIsRepairedAndSaid) {
+  const std::string good = file_bytes();
+  write_file(good.substr(0, good.size() / 2));
+  StaticTableReport report;
+  ASSERT_TRUE(StaticTable::load_or_distill(model(), 0, {}, &report));
+  EXPECT_FALSE(report.from_cache_file);
+  EXPECT_THAT(report.cache_note, HasSubstr("cut short"));
+  EXPECT_EQ(good, file_bytes());
+}
+
+TEST_F(TableOfASmallModel, WorksWhereNothingCanBeWrittenAndSaysSo) {
+  const auto before = StaticTable::load(model());
+  ASSERT_TRUE(before);
+  const std::string good = file_bytes();
+  const std::filesystem::path place = model().folder() / ".waybill";
+  std::filesystem::remove_all(place);
+  ASSERT_TRUE(write_file_atomically(place, "in the way"));
+  StaticTableReport report;
+  const auto table = StaticTable::load_or_distill(model(), 0, {}, &report);
+  ASSERT_TRUE(table);
+  EXPECT_THAT(report.cache_note, HasSubstr("not kept"));
+  EXPECT_EQ(embed(model(), *table, "hello world"), embed(model(), *before, "hello world"));
+  std::filesystem::remove(place);
+  write_file(good);
+}
+
 // The real model in a folder of its own, so that nothing is written beside the real one.
-class DistilledTable : public ::testing::Test {
+class TableOfTheRealModel : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     const char* const chosen = std::getenv("WAYBILL_MODEL");
     const std::filesystem::path real =
         chosen != nullptr ? chosen : WAYBILL_SOURCE_DIR "/models/all-MiniLM-L6-v2";
-    folder_ = new TemporaryFolder;
+    const TemporaryFolder folder;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(real, error)) {
       if (entry.path().filename() != ".waybill") {
         std::filesystem::create_symlink(std::filesystem::absolute(entry.path()),
-                                        folder_->path() / entry.path().filename());
+                                        folder.path() / entry.path().filename());
       }
     }
     Result<Model> model =
-        Model::load({.folder = folder_->path(), .precision = {}, .isa = {}, .use_cache_file = false});
+        Model::load({.folder = folder.path(), .precision = {}, .isa = {}, .use_cache_file = false});
     if (!model) {
       FAIL() << "this test needs the real model; run tools/fetch-model or set WAYBILL_MODEL: "
              << model.error().message;
     }
-    model_ = new Model(std::move(*model));
-    (void)StaticTable::load_or_distill(*model_, 0, {}, &first_report_);
+    auto table = StaticTable::load_or_distill(*model, 0);
+    ASSERT_TRUE(table) << table.error().message;
+    model_.emplace(std::move(*model));
+    table_.emplace(std::move(*table));
   }
-  static void TearDownTestSuite() {
-    delete model_;
-    delete folder_;
-  }
-  void SetUp() override { ASSERT_NE(model_, nullptr) << "the real model is missing"; }
+  static void TearDownTestSuite() { table_.reset(), model_.reset(); }
+  void SetUp() override { ASSERT_TRUE(table_) << "the real model is missing"; }
 
-  static std::string file_bytes() { return *read_file(StaticTable::cache_file(*model_)); }
-  static void write_file(std::string_view bytes) {
-    ASSERT_TRUE(write_file_atomically(StaticTable::cache_file(*model_), bytes));
-  }
-  static std::vector<float> embed(const StaticTable& table, std::string_view text) {
-    std::vector<TokenId> ids;
-    model_->tokenizer().encode(text, 256, ids);
-    std::vector<float> out(table.dim());
-    table.embed(ids, out);
-    return out;
-  }
-  static float cosine(const std::vector<float>& a, const std::vector<float>& b) {
-    float sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-    return sum;
-  }
+  static std::vector<float> vector_of(std::string_view text) { return embed(*model_, *table_, text); }
 
-  static inline TemporaryFolder* folder_ = nullptr;
-  static inline Model* model_ = nullptr;
-  static inline StaticTableReport first_report_;
+  static inline std::optional<Model> model_;
+  static inline std::optional<StaticTable> table_;
 };
 
-TEST_F(DistilledTable, IsMadeOnceAndThenRead) {
-  EXPECT_FALSE(first_report_.from_cache_file);
-  EXPECT_EQ(first_report_.cache_note, "");
-  StaticTableReport report;
-  const auto table = StaticTable::load_or_distill(*model_, 0, {}, &report);
-  ASSERT_TRUE(table);
-  EXPECT_TRUE(report.from_cache_file);
-  EXPECT_EQ(table->dim(), 256U);
-  EXPECT_EQ(table->vocabulary(), model_->tokenizer().vocabulary_size());
+TEST_F(TableOfTheRealModel, KnowsWhatIsAlikeAndWhatIsNot) {
+  const auto query = vector_of("How do I get my money back?");
+  EXPECT_GT(cosine(query, vector_of("I want a refund of what I paid")),
+            cosine(query, vector_of("What will the weather be tomorrow?")) + 0.2F);
+  EXPECT_THAT(vector_of(""), Each(0)) << "[CLS] and [SEP] say nothing";
 }
 
-TEST_F(DistilledTable, KnowsWhatIsAlikeAndWhatIsNot) {
-  const auto table = StaticTable::load(*model_);
-  ASSERT_TRUE(table);
-  const auto query = embed(*table, "How do I get my money back?");
-  EXPECT_GT(cosine(query, embed(*table, "I want a refund of what I paid")),
-            cosine(query, embed(*table, "What will the weather be tomorrow?")) + 0.2F);
-  EXPECT_THAT(embed(*table, ""), Each(0)) << "[CLS] and [SEP] say nothing";
-}
-
-TEST_F(DistilledTable, FindsTheNearestRouteFarAboveChance) {
+TEST_F(TableOfTheRealModel, FindsTheNearestRouteFarAboveChance) {
   const std::map<std::string, std::vector<std::string>> routes = {
       {"refund", {"i want my money back", "how do i return this item", "refund my last order please"}},
       {"delivery", {"where is my parcel", "when will my package arrive", "track the shipment of my order"}},
@@ -191,94 +292,18 @@ TEST_F(DistilledTable, FindsTheNearestRouteFarAboveChance) {
       {"health", "my head hurts"},
       {"health", "do i have the flu"},
   };
-  const auto table = StaticTable::load(*model_);
-  ASSERT_TRUE(table);
   int right = 0;
   for (const auto& [expected, text] : questions) {
-    const auto query = embed(*table, text);
+    const auto query = vector_of(text);
     std::pair<float, std::string> best{-2, ""};
     for (const auto& [route, utterances] : routes) {
       float score = 0;
-      for (const std::string& utterance : utterances) score += cosine(query, embed(*table, utterance));
+      for (const std::string& utterance : utterances) score += cosine(query, vector_of(utterance));
       best = std::max(best, {score, route});
     }
     right += best.second == expected ? 1 : 0;
   }
   EXPECT_GE(right, 15) << "of 20; chance is 2";
-}
-
-TEST_F(DistilledTable, IsTheSameForAnyNumberOfThreads) {
-  const std::string bytes = file_bytes();
-  std::filesystem::remove(StaticTable::cache_file(*model_));
-  EXPECT_EQ(StaticTable::load(*model_).error().code, ErrorCode::kNotFound);
-  std::size_t calls = 0, last_done = 0;
-  ASSERT_TRUE(
-      StaticTable::load_or_distill(*model_, 1, [&](std::string_view, std::size_t done, std::size_t total) {
-        EXPECT_GT(done, last_done);
-        EXPECT_LE(done, total);
-        last_done = done;
-        ++calls;
-      }));
-  EXPECT_GT(calls, 100U);
-  EXPECT_EQ(bytes, file_bytes());
-}
-
-TEST_F(DistilledTable, DamageIsRefused) {
-  const std::string good = file_bytes();
-  const auto refused = [&](std::string bytes, std::string_view why) {
-    write_file(bytes);
-    const auto table = StaticTable::load(*model_);
-    ASSERT_FALSE(table) << why;
-    EXPECT_EQ(table.error().code, ErrorCode::kCorrupt);
-    EXPECT_THAT(table.error().message, HasSubstr(why));
-  };
-  for (const std::size_t size : {0U, 10U, 63U}) refused(good.substr(0, size), "cut short");
-  for (const std::size_t size : {std::size_t{64}, good.size() / 2, good.size() - 1})
-    refused(good.substr(0, size), "cut short");
-  refused(good + "x", "after its end");
-  for (const std::size_t at : {std::size_t{64}, good.size() / 2, good.size() - 1}) {
-    std::string bytes = good;
-    bytes[at] = static_cast<char>(bytes[at] ^ 1);
-    refused(bytes, "checksum");
-  }
-  const auto with = [&](std::size_t at, char c) {
-    std::string bytes = good;
-    bytes[at] = c;
-    return bytes;
-  };
-  refused(with(0, 'X'), "is not one");
-  refused(with(8, 99), "version");
-  refused(with(15, 99), "size");
-  refused(with(23, 99), "size");
-  refused(with(24, static_cast<char>(good[24] ^ 1)), "another model");
-  write_file(good);
-  EXPECT_TRUE(StaticTable::load(*model_));
-}
-
-TEST_F(DistilledTable, DamageIsRepairedAndSaid) {
-  const std::string good = file_bytes();
-  write_file(good.substr(0, good.size() / 2));
-  StaticTableReport report;
-  ASSERT_TRUE(StaticTable::load_or_distill(*model_, 0, {}, &report));
-  EXPECT_FALSE(report.from_cache_file);
-  EXPECT_THAT(report.cache_note, HasSubstr("cut short"));
-  EXPECT_EQ(good, file_bytes());
-}
-
-TEST_F(DistilledTable, WorksWhereNothingCanBeWrittenAndSaysSo) {
-  const auto before = StaticTable::load(*model_);
-  ASSERT_TRUE(before);
-  const std::string good = file_bytes();
-  const std::filesystem::path place = folder_->path() / ".waybill";
-  std::filesystem::remove_all(place);
-  ASSERT_TRUE(write_file_atomically(place, "in the way"));
-  StaticTableReport report;
-  const auto table = StaticTable::load_or_distill(*model_, 0, {}, &report);
-  ASSERT_TRUE(table);
-  EXPECT_THAT(report.cache_note, HasSubstr("not kept"));
-  EXPECT_EQ(embed(*table, "hello world"), embed(*before, "hello world"));
-  std::filesystem::remove(place);
-  write_file(good);
 }
 
 }  // namespace
