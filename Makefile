@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc)
 WAYBILL := build/release/waybill
 MODEL := models/all-MiniLM-L6-v2
 
-.PHONY: help setup build debug demo test test-% bench-% lint format install deb fuzz clean
+.PHONY: help setup build debug demo test test-% bench-% lint format package install deb fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -57,11 +57,13 @@ lint: build/debug/build.ninja
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
 
-install: build
-	@ninja -C build/release -j $(JOBS)
+package: build
+	@ninja -C build/release -j $(JOBS) waybill_archive waybill_documents
+
+install: package
 	cmake --install build/release --prefix $(PREFIX)
 
-deb: build
+deb: package
 	@ninja -C build/release -j $(JOBS)
 	cd build/release && cpack -G DEB
 

@@ -91,7 +91,7 @@ std::string escape_html(std::string_view text) {
 
 std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& series, bool diagonal) {
   const Frame frame{x, y};
-  std::string out = "<svg viewBox=\"0 0 500 360\" role=img class=plot>" + axes(frame);
+  std::string out = "<svg viewBox=\"0 0 512 360\" role=img class=plot>" + axes(frame);
   if (diagonal) {
     append(out, "<line class=diagonal x1={:.1f} y1={:.1f} x2={:.1f} y2={:.1f} />", frame.at_x(x.min), frame.at_y(y.min),
            frame.at_x(x.max), frame.at_y(y.max));
@@ -120,7 +120,7 @@ std::string bar_chart(const std::vector<std::string>& legend, const std::vector<
   constexpr double kWidth = 330;
   const double height = row * static_cast<double>(bars.size());
   std::string out = legend_line(legend);
-  append(out, "<svg viewBox=\"0 0 620 {:.0f}\" role=img class=bars>", height + 4);
+  append(out, "<svg viewBox=\"0 0 680 {:.0f}\" role=img class=bars>", height + 4);
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double top = row * static_cast<double>(i);
     append(out, "<text class=name text-anchor=end x={} y={:.1f}>{}</text>", kLeft - 8, top + row / 2, escape_html(bars[i].label));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <unordered_map>
 #include <utility>
 
@@ -144,7 +145,7 @@ void add_static(HtmlPage& page, const route::Evaluation& evaluation) {
 
 std::string evaluation_page(const route::Evaluation& evaluation) {
   const route::Metrics& m = evaluation.metrics;
-  HtmlPage page("Routes on " + evaluation.test_name,
+  HtmlPage page("Routes on " + std::filesystem::path(evaluation.test_name).filename().string(),
                 fmt::format("{} texts in scope, {} out of scope; {} routes of {} utterances", m.in_scope, m.out_of_scope,
                             evaluation.routes, evaluation.utterances));
   add_figures(page, evaluation);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <utility>
 
 #include "cli/evaluation_report.h"
@@ -110,8 +111,8 @@ std::string confusions(const route::Evaluation& evaluation) {
 std::string evaluation_text(const route::Evaluation& evaluation, std::size_t width, bool all_routes) {
   const route::Metrics& m = evaluation.metrics;
   const std::string title =
-      fmt::format("{}: {} texts in scope, {} out of scope; {} routes of {} utterances", evaluation.test_name, m.in_scope,
-                  m.out_of_scope, evaluation.routes, evaluation.utterances);
+      fmt::format("{}: {} texts in scope, {} out of scope; {} routes of {} utterances",
+                  std::filesystem::path(evaluation.test_name).filename().string(), m.in_scope, m.out_of_scope, evaluation.routes, evaluation.utterances);
   return paint(Style::kBold, fit_width(title, width)) + "\n\n" + overview(evaluation) + tiers(evaluation) +
          routes(evaluation, all_routes) + confusions(evaluation);
 }
