@@ -1,14 +1,14 @@
-// Several threads share one router: each embeds its share of the lines of standard input; then the two neighbouring
-// lines that are most alike are printed.
+// Several threads share one router: each embeds its share of the lines of standard input; then the two
+// neighbouring lines that are most alike are printed.
 //   embed_many waybill.yaml < texts.txt
-#include <waybill/router.h>
-
 #include <cstdio>
 #include <iostream>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <waybill/router.h>
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -40,7 +40,8 @@ int main(int argc, char** argv) {
   std::size_t first = 0;
   for (std::size_t i = 0; i + 1 < texts.size(); ++i) {
     if (embeddings[i].empty() || embeddings[i + 1].empty()) return 1;
-    const double cosine = std::inner_product(embeddings[i].begin(), embeddings[i].end(), embeddings[i + 1].begin(), 0.0);
+    const double cosine =
+        std::inner_product(embeddings[i].begin(), embeddings[i].end(), embeddings[i + 1].begin(), 0.0);
     if (cosine > best) {
       best = cosine;
       first = i;

@@ -1,10 +1,10 @@
 // Decides where each prompt of the command line goes.
 //   route waybill.yaml "what is the refund policy?" ...
-#include <waybill/router.h>
-
 #include <cstdio>
 #include <string>
 #include <vector>
+
+#include <waybill/router.h>
 
 int main(int argc, char** argv) {
   if (argc < 3) {
@@ -24,7 +24,8 @@ int main(int argc, char** argv) {
   }
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     const waybill::Decision& decision = (*decisions)[i];
-    std::printf("%s\t%s\t%.2f\t%s\n", decision.route.c_str(), decision.model.c_str(), decision.score, prompts[i].c_str());
+    std::printf("%s\t%s\t%.2f\t%s\n", decision.route.c_str(), decision.model.c_str(), decision.score,
+                prompts[i].c_str());
   }
   return 0;
 }

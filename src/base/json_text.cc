@@ -11,7 +11,8 @@ namespace {
 // The value of "\uXXXX" at `position`, if that is what stands there.
 std::optional<unsigned> escaped_unit(std::string_view text, std::size_t position) {
   constexpr std::size_t kLength = 6;
-  if (text.size() < position + kLength || text[position] != '\\' || text[position + 1] != 'u') return std::nullopt;
+  if (text.size() < position + kLength || text[position] != '\\' || text[position + 1] != 'u')
+    return std::nullopt;
   unsigned value = 0;
   for (const char c : text.substr(position + 2, kLength - 2)) {
     value <<= 4;
@@ -42,7 +43,8 @@ std::string decodable_json(std::string_view text) {
     }
     const std::optional<unsigned> unit = escaped_unit(text, i);
     if (!unit) {
-      const std::size_t length = i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0x80 ? 2 : 1;
+      const std::size_t length =
+          i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0x80 ? 2 : 1;
       out += text.substr(i, length);
       i += length;
     } else if (const auto next = escaped_unit(text, i + 6); is_high(*unit) && next && is_low(*next)) {

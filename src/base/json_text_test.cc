@@ -6,7 +6,8 @@ namespace waybill {
 namespace {
 
 TEST(DecodableJson, LeavesWellFormedTextAlone) {
-  for (const std::string_view text : {R"({"text": "a\n\"\\ \u0000 \ud83d\ude00 \u00e4 é"})", R"("\\ud800")", "", "[1, 2]"}) {
+  for (const std::string_view text :
+       {R"({"text": "a\n\"\\ \u0000 \ud83d\ude00 \u00e4 é"})", R"("\\ud800")", "", "[1, 2]"}) {
     EXPECT_EQ(decodable_json(text), text);
   }
 }

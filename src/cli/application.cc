@@ -1,12 +1,12 @@
 #include "cli/application.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -58,8 +58,9 @@ std::string unknown_option(const Chosen& chosen, const std::string& word) {
   const std::string suggestion = suggest(name, names);
   const bool takes_text = !visible_options(*chosen.app, true).empty();
   return fmt::format("{} has no option {}{}", chosen.path, name,
-                     suggestion.empty() && takes_text ? "; an argument that starts with a dash goes after \"--\""
-                                                      : suggestion);
+                     suggestion.empty() && takes_text
+                         ? "; an argument that starts with a dash goes after \"--\""
+                         : suggestion);
 }
 
 std::string unknown_command(const Chosen& chosen, const std::string& word) {
@@ -113,18 +114,20 @@ int parse_and_run(CLI::App& root, std::vector<std::string> words) {
 std::unique_ptr<CLI::App> make_application(const std::string& version) {
   auto app = std::make_unique<CLI::App>(
       "decide which model a prompt should go to\n\n"
-      "Waybill reads routes from waybill.yaml and decides, with a sentence encoder that runs in this process, which "
+      "Waybill reads routes from waybill.yaml and decides, with a sentence encoder that runs in this "
+      "process, which "
       "route a prompt takes and so which model serves it.",
       "waybill");
   app->set_help_flag("-h,--help", "Show this help");
   app->set_version_flag("--version", "waybill " + version, "Show the version");
-  app->add_option_function<std::string>("--color",
-                                        [](const std::string& when) {
-                                          set_color(when == "always"  ? ColorChoice::kAlways
-                                                    : when == "never" ? ColorChoice::kNever
-                                                                      : ColorChoice::kAuto);
-                                        },
-                                        "Colours: on a terminal only (auto), always or never; NO_COLOR is honoured")
+  app->add_option_function<std::string>(
+         "--color",
+         [](const std::string& when) {
+           set_color(when == "always"  ? ColorChoice::kAlways
+                     : when == "never" ? ColorChoice::kNever
+                                       : ColorChoice::kAuto);
+         },
+         "Colours: on a terminal only (auto), always or never; NO_COLOR is honoured")
       ->type_name("auto|always|never")
       ->check(one_of({"auto", "always", "never"}), "", "choice")
       ->trigger_on_parse();

@@ -1,11 +1,11 @@
 // `waybill bench`: how fast the encoder and the tiers are on this machine.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/cpu.h"
 #include "cli/bench_encoder.h"
@@ -56,15 +56,16 @@ TierTime time_tier(std::string name, double seconds, std::size_t batch, const De
   do {
     const auto start = SteadyClock::now();
     for (std::size_t i = 0; i < batch; ++i) decide(next++ % kPrompts.size());
-    times.push_back(std::chrono::duration<double>(SteadyClock::now() - start).count() / static_cast<double>(batch));
+    times.push_back(std::chrono::duration<double>(SteadyClock::now() - start).count() /
+                    static_cast<double>(batch));
   } while (SteadyClock::now() < end);
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
   std::ranges::nth_element(times, middle);
   return {std::move(name), *middle, *std::ranges::min_element(times), times.size() * batch};
 }
 
-Result<std::unique_ptr<route::Router>> load_router(config::Config config, const embed::DecisionModels& models, bool cache,
-                                                   ProgressLine& progress) {
+Result<std::unique_ptr<route::Router>> load_router(config::Config config, const embed::DecisionModels& models,
+                                                   bool cache, ProgressLine& progress) {
   config.tiers.cache.enabled = cache;
   config.rules.clear();
   auto router = route::Router::load(
@@ -87,8 +88,9 @@ Result<std::vector<TierTime>> time_tiers(const BenchRouteOptions& options, const
   times.push_back(time_tier("cache", options.seconds, 1'000,
                             [&](std::size_t i) { (void)(*cached)->decide(kPrompts[i], scratch); }));
   if ((*uncached)->static_status().ready) {
-    times.push_back(time_tier("static", options.seconds, 100,
-                              [&](std::size_t i) { (void)(*uncached)->explain(kPrompts[i], scratch, route::Tier::kStatic, 0, 0); }));
+    times.push_back(time_tier("static", options.seconds, 100, [&](std::size_t i) {
+      (void)(*uncached)->explain(kPrompts[i], scratch, route::Tier::kStatic, 0, 0);
+    }));
   }
   times.push_back(time_tier("encoder", options.seconds, 1, [&](std::size_t i) {
     (void)(*uncached)->explain(kPrompts[i], scratch, route::Tier::kEncoder, 0, 0);
@@ -104,7 +106,8 @@ std::string times_text(const std::vector<TierTime>& times) {
                {"encoder ÷ tier", Table::Align::kRight}});
   for (const TierTime& time : times) {
     table.add_row({time.name, human_seconds(time.median), human_seconds(time.best),
-                   human_count(static_cast<double>(time.decisions)), fmt::format("{:.0f}", times.back().median / time.median)});
+                   human_count(static_cast<double>(time.decisions)),
+                   fmt::format("{:.0f}", times.back().median / time.median)});
   }
   return table.text();
 }
@@ -112,10 +115,19 @@ std::string times_text(const std::vector<TierTime>& times) {
 std::string times_json(const std::vector<TierTime>& times, const embed::Model& model) {
   std::string line;
   JsonWriter json(line);
-  json.begin_object().key("precision").string(to_string(model.precision())).key("isa").string(to_string(model.isa()));
+  json.begin_object()
+      .key("precision")
+      .string(to_string(model.precision()))
+      .key("isa")
+      .string(to_string(model.isa()));
   json.key("cpu").string(cpu_name()).key("tiers").begin_object();
   for (const TierTime& time : times) {
-    json.key(time.name).begin_object().key("median_seconds").number(time.median).key("best_seconds").number(time.best);
+    json.key(time.name)
+        .begin_object()
+        .key("median_seconds")
+        .number(time.median)
+        .key("best_seconds")
+        .number(time.best);
     json.key("decisions").integer(static_cast<std::int64_t>(time.decisions)).end_object();
   }
   json.end_object().end_object();
@@ -125,29 +137,34 @@ std::string times_json(const std::vector<TierTime>& times, const embed::Model& m
 Outcome run_bench_route(const BenchRouteOptions& options) {
   const Result<config::Config> config = load_config(options.config);
   if (!config) return std::unexpected(config.error());
-  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  const Result<embed::DecisionModels> models =
+      load_decision_models(choose_model(*config, options.model, options.precision));
   if (!models) return std::unexpected(models.error());
   const auto times = time_tiers(options, *config, *models);
   if (!times) return std::unexpected(times.error());
   Output output;
-  output.write(options.json ? times_json(*times, *models->first)
-                            : fmt::format("One decision about a prompt of about 16 tokens, one thread, {} on {}\n\n",
-                                          to_string(models->first->precision()), to_string(models->first->isa())) +
-                                  times_text(*times));
+  output.write(options.json
+                   ? times_json(*times, *models->first)
+                   : fmt::format("One decision about a prompt of about 16 tokens, one thread, {} on {}\n\n",
+                                 to_string(models->first->precision()), to_string(models->first->isa())) +
+                         times_text(*times));
   return finish(output);
 }
 
 void add_bench_route(CLI::App& parent) {
   auto options = std::make_shared<BenchRouteOptions>();
   CLI::App& command = add_command(
-      parent, {.name = "route",
-               .summary = "time one decision of each tier",
-               .details = "Exact cache hit, static tier and encoder, on prompts of about 16 tokens and one thread.",
-               .examples = "waybill bench route\nwaybill bench route --seconds 5 --json"});
+      parent,
+      {.name = "route",
+       .summary = "time one decision of each tier",
+       .details = "Exact cache hit, static tier and encoder, on prompts of about 16 tokens and one thread.",
+       .examples = "waybill bench route\nwaybill bench route --seconds 5 --json"});
   add_config_option(command, options->config);
   add_model_option(command, options->model);
   add_precision_option(command, options->precision);
-  command.add_option("--seconds", options->seconds, "For each tier")->type_name("S")->check(CLI::Range(0.01, 3600.0));
+  command.add_option("--seconds", options->seconds, "For each tier")
+      ->type_name("S")
+      ->check(CLI::Range(0.01, 3600.0));
   add_json_flag(command, options->json, "One JSON object");
   set_action(command, [options] { return run_bench_route(*options); });
 }

@@ -1,13 +1,13 @@
 // `waybill bench encoder`: sentences a second, latency, and the share of what the kernels could do.
 #include "cli/bench_encoder.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <thread>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/cpu.h"
 #include "base/file.h"
@@ -76,7 +76,8 @@ TextsBench bench_texts(const embed::Model& model, const std::vector<std::string>
                        double seconds, const embed::EncoderBench& peak) {
   TextsBench result = {.texts = texts.size()};
   std::vector<embed::TokenId> ids;
-  for (const std::string& text : texts) result.tokens += model.tokenizer().encode(text, model.config().max_tokens, ids);
+  for (const std::string& text : texts)
+    result.tokens += model.tokenizer().encode(text, model.config().max_tokens, ids);
   double best = 1e9;
   const auto begin = SteadyClock::now();
   do {
@@ -91,17 +92,23 @@ TextsBench bench_texts(const embed::Model& model, const std::vector<std::string>
   return result;
 }
 
-void write_head(JsonWriter& json, const embed::Model& model, unsigned threads, const embed::EncoderBench& peak) {
+void write_head(JsonWriter& json, const embed::Model& model, unsigned threads,
+                const embed::EncoderBench& peak) {
   json.key("precision").string(to_string(model.precision())).key("isa").string(to_string(model.isa()));
   json.key("cpu").string(cpu_name()).key("threads").integer(threads);
-  json.key("gemm_peak_gops").number(peak.peak_gops).key("operations_per_token").number(peak.operations_per_token, 9);
+  json.key("gemm_peak_gops")
+      .number(peak.peak_gops)
+      .key("operations_per_token")
+      .number(peak.operations_per_token, 9);
 }
 
 Outcome run_texts(const BenchEncoderOptions& options, const embed::Model& model, unsigned threads) {
   const Result<std::string> contents = read_file(options.texts);
   if (!contents) return std::unexpected(contents.error());
   const std::vector<std::string> texts = lines_of(*contents);
-  if (texts.empty()) return fail(ErrorCode::kInvalidInput, fmt::format("{} has no texts; put one on each line", options.texts));
+  if (texts.empty())
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("{} has no texts; put one on each line", options.texts));
   embed::BenchOptions peak_only;
   peak_only.threads = {};
   peak_only.rounds = 2;
@@ -120,9 +127,10 @@ Outcome run_texts(const BenchEncoderOptions& options, const embed::Model& model,
     json.key("share_of_gemm_peak").number(bench.share_of_peak).end_object();
     text += '\n';
   } else {
-    text = fmt::format("{} on {}, {} threads: {:.0f} sentences/s ({:.0f} % of the GEMM peak), one alone {}\n",
-                       to_string(model.precision()), to_string(model.isa()), threads, bench.sentences_per_second,
-                       bench.share_of_peak * 100, human_seconds(bench.latency_p50));
+    text =
+        fmt::format("{} on {}, {} threads: {:.0f} sentences/s ({:.0f} % of the GEMM peak), one alone {}\n",
+                    to_string(model.precision()), to_string(model.isa()), threads, bench.sentences_per_second,
+                    bench.share_of_peak * 100, human_seconds(bench.latency_p50));
   }
   Output output;
   output.write(text);
@@ -131,21 +139,26 @@ Outcome run_texts(const BenchEncoderOptions& options, const embed::Model& model,
 
 std::string bench_text(const embed::Model& model, const embed::EncoderBench& bench) {
   using Align = Table::Align;
-  std::string out = fmt::format("{} on {}; GEMM peak {:.0f} GOP/s a thread; {}\n\n", to_string(model.precision()),
-                                to_string(model.isa()), bench.peak_gops, cpu_name());
+  std::string out =
+      fmt::format("{} on {}; GEMM peak {:.0f} GOP/s a thread; {}\n\n", to_string(model.precision()),
+                  to_string(model.isa()), bench.peak_gops, cpu_name());
   Table throughput({{"traffic", Align::kLeft},
                     {"threads", Align::kRight},
                     {"sentences/s", Align::kRight},
                     {"tokens/s", Align::kRight},
                     {"of the peak", Align::kRight}});
   for (const embed::BenchThroughput& t : bench.throughput) {
-    throughput.add_row({std::string(t.workload), fmt::format("{}", t.threads), fmt::format("{:.0f}", t.sentences_per_second),
-                        human_count(t.tokens_per_second), fmt::format("{:.0f} %", t.share_of_peak * 100)});
+    throughput.add_row({std::string(t.workload), fmt::format("{}", t.threads),
+                        fmt::format("{:.0f}", t.sentences_per_second), human_count(t.tokens_per_second),
+                        fmt::format("{:.0f} %", t.share_of_peak * 100)});
   }
-  Table latency({{"one prompt of", Align::kLeft}, {"median", Align::kRight}, {"p90", Align::kRight}, {"least", Align::kRight}});
+  Table latency({{"one prompt of", Align::kLeft},
+                 {"median", Align::kRight},
+                 {"p90", Align::kRight},
+                 {"least", Align::kRight}});
   for (const embed::BenchLatency& l : bench.latency) {
-    latency.add_row({fmt::format("{} tokens", l.tokens), human_seconds(l.p50_ms * 1e-3), human_seconds(l.p90_ms * 1e-3),
-                     human_seconds(l.least_ms * 1e-3)});
+    latency.add_row({fmt::format("{} tokens", l.tokens), human_seconds(l.p50_ms * 1e-3),
+                     human_seconds(l.p90_ms * 1e-3), human_seconds(l.least_ms * 1e-3)});
   }
   return out + throughput.text() + "\n" + latency.text();
 }
@@ -158,12 +171,19 @@ std::string bench_json(const embed::Model& model, unsigned threads, const embed:
   json.key("throughput").begin_array();
   for (const embed::BenchThroughput& t : bench.throughput) {
     json.begin_object().key("workload").string(t.workload).key("threads").integer(t.threads);
-    json.key("sentences_per_second").number(t.sentences_per_second).key("tokens_per_second").number(t.tokens_per_second);
+    json.key("sentences_per_second")
+        .number(t.sentences_per_second)
+        .key("tokens_per_second")
+        .number(t.tokens_per_second);
     json.key("share_of_gemm_peak").number(t.share_of_peak).end_object();
   }
   json.end_array().key("latency").begin_array();
   for (const embed::BenchLatency& l : bench.latency) {
-    json.begin_object().key("tokens").integer(static_cast<std::int64_t>(l.tokens)).key("p50_ms").number(l.p50_ms);
+    json.begin_object()
+        .key("tokens")
+        .integer(static_cast<std::int64_t>(l.tokens))
+        .key("p50_ms")
+        .number(l.p50_ms);
     json.key("p90_ms").number(l.p90_ms).key("least_ms").number(l.least_ms).end_object();
   }
   json.end_array().end_object();
@@ -195,19 +215,24 @@ Outcome run_bench_encoder(const BenchEncoderOptions& options) {
 void add_bench_encoder(CLI::App& parent) {
   auto options = std::make_shared<BenchEncoderOptions>();
   CLI::App& command = add_command(
-      parent, {.name = "encoder",
-               .summary = "measure sentences a second and latency",
-               .details = "Short, long and mixed traffic on one thread and on all, the latency of single prompts, and both as "
-                          "a share of what the matrix kernels reach in the same run. With --texts, the texts of a file "
-                          "instead. Best of several rounds: neighbours on the machine only make a run slower.",
-               .examples = "waybill bench encoder\n"
-                           "waybill bench encoder --precision int8 --threads 2 --seconds 3\n"
-                           "waybill bench encoder --texts prompts.txt --json"});
+      parent,
+      {.name = "encoder",
+       .summary = "measure sentences a second and latency",
+       .details =
+           "Short, long and mixed traffic on one thread and on all, the latency of single prompts, and both "
+           "as "
+           "a share of what the matrix kernels reach in the same run. With --texts, the texts of a file "
+           "instead. Best of several rounds: neighbours on the machine only make a run slower.",
+       .examples = "waybill bench encoder\n"
+                   "waybill bench encoder --precision int8 --threads 2 --seconds 3\n"
+                   "waybill bench encoder --texts prompts.txt --json"});
   add_config_option(command, options->config);
   add_model_option(command, options->model);
   add_precision_option(command, options->precision);
   add_threads_option(command, options->threads);
-  command.add_option("--seconds", options->seconds, "For each figure")->type_name("S")->check(CLI::Range(0.01, 3600.0));
+  command.add_option("--seconds", options->seconds, "For each figure")
+      ->type_name("S")
+      ->check(CLI::Range(0.01, 3600.0));
   add_file(command, "--texts", options->texts, "Texts to measure with, one a line");
   add_json_flag(command, options->json, "One JSON object");
   set_action(command, [options] { return run_bench_encoder(*options); });

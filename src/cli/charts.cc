@@ -1,11 +1,11 @@
 #include "cli/charts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <iterator>
+
+#include <fmt/format.h>
 
 namespace waybill::cli {
 namespace {
@@ -49,7 +49,9 @@ struct Frame {
   const Axis& y;
 
   [[nodiscard]] double at_x(double value) const { return kLeft + kWidth * (value - x.min) / (x.max - x.min); }
-  [[nodiscard]] double at_y(double value) const { return kTop + kHeight * (1 - (value - y.min) / (y.max - y.min)); }
+  [[nodiscard]] double at_y(double value) const {
+    return kTop + kHeight * (1 - (value - y.min) / (y.max - y.min));
+  }
 };
 
 std::string axes(const Frame& frame) {
@@ -59,15 +61,19 @@ std::string axes(const Frame& frame) {
   const double x_step = tick_step(frame.x.max - frame.x.min);
   const double y_step = tick_step(frame.y.max - frame.y.min);
   for (double v = std::ceil(frame.x.min / x_step) * x_step; v <= frame.x.max + x_step * 1e-6; v += x_step) {
-    append(out, "<line class=grid x1={0:.1f} x2={0:.1f} y1={1} y2={2} />", frame.at_x(v), Frame::kTop, bottom);
-    append(out, "<text class=tick text-anchor=middle x={:.1f} y={}>{}</text>", frame.at_x(v), bottom + 18, tick_text(frame.x, v));
+    append(out, "<line class=grid x1={0:.1f} x2={0:.1f} y1={1} y2={2} />", frame.at_x(v), Frame::kTop,
+           bottom);
+    append(out, "<text class=tick text-anchor=middle x={:.1f} y={}>{}</text>", frame.at_x(v), bottom + 18,
+           tick_text(frame.x, v));
   }
   for (double v = std::ceil(frame.y.min / y_step) * y_step; v <= frame.y.max + y_step * 1e-6; v += y_step) {
-    append(out, "<line class=grid x1={1} x2={2} y1={0:.1f} y2={0:.1f} />", frame.at_y(v), Frame::kLeft, right);
-    append(out, "<text class=tick text-anchor=end x={} y={:.1f}>{}</text>", Frame::kLeft - 8, frame.at_y(v) + 4, tick_text(frame.y, v));
+    append(out, "<line class=grid x1={1} x2={2} y1={0:.1f} y2={0:.1f} />", frame.at_y(v), Frame::kLeft,
+           right);
+    append(out, "<text class=tick text-anchor=end x={} y={:.1f}>{}</text>", Frame::kLeft - 8,
+           frame.at_y(v) + 4, tick_text(frame.y, v));
   }
-  append(out, "<text class=label text-anchor=middle x={} y={}>{}</text>", Frame::kLeft + Frame::kWidth / 2, bottom + 40,
-         escape_html(frame.x.label));
+  append(out, "<text class=label text-anchor=middle x={} y={}>{}</text>", Frame::kLeft + Frame::kWidth / 2,
+         bottom + 40, escape_html(frame.x.label));
   append(out, "<text class=label text-anchor=middle transform=\"translate(14 {}) rotate(-90)\">{}</text>",
          Frame::kTop + Frame::kHeight / 2, escape_html(frame.y.label));
   return out;
@@ -79,11 +85,20 @@ std::string escape_html(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     }
   }
   return out;
@@ -93,8 +108,8 @@ std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& s
   const Frame frame{x, y};
   std::string out = "<svg viewBox=\"0 0 512 360\" role=img class=plot>" + axes(frame);
   if (diagonal) {
-    append(out, "<line class=diagonal x1={:.1f} y1={:.1f} x2={:.1f} y2={:.1f} />", frame.at_x(x.min), frame.at_y(y.min),
-           frame.at_x(x.max), frame.at_y(y.max));
+    append(out, "<line class=diagonal x1={:.1f} y1={:.1f} x2={:.1f} y2={:.1f} />", frame.at_x(x.min),
+           frame.at_y(y.min), frame.at_x(x.max), frame.at_y(y.max));
   }
   std::vector<std::string> names;
   for (std::size_t i = 0; i < series.size(); ++i) {
@@ -106,8 +121,11 @@ std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& s
     }
     for (const Point& p : series[i].points) {
       if (p.weight <= 0) continue;
-      append(out, "<circle cx={:.1f} cy={:.1f} r={:.1f} fill=\"{}\" fill-opacity=.75><title>{}, {}</title></circle>",
-             frame.at_x(p.x), frame.at_y(p.y), 2.5 + 9 * std::sqrt(p.weight), color(i), tick_text(x, p.x), tick_text(y, p.y));
+      append(
+          out,
+          "<circle cx={:.1f} cy={:.1f} r={:.1f} fill=\"{}\" fill-opacity=.75><title>{}, {}</title></circle>",
+          frame.at_x(p.x), frame.at_y(p.y), 2.5 + 9 * std::sqrt(p.weight), color(i), tick_text(x, p.x),
+          tick_text(y, p.y));
     }
   }
   return out + "</svg>" + legend_line(names);
@@ -123,7 +141,8 @@ std::string bar_chart(const std::vector<std::string>& legend, const std::vector<
   append(out, "<svg viewBox=\"0 0 680 {:.0f}\" role=img class=bars>", height + 4);
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const double top = row * static_cast<double>(i);
-    append(out, "<text class=name text-anchor=end x={} y={:.1f}>{}</text>", kLeft - 8, top + row / 2, escape_html(bars[i].label));
+    append(out, "<text class=name text-anchor=end x={} y={:.1f}>{}</text>", kLeft - 8, top + row / 2,
+           escape_html(bars[i].label));
     double right = 0;
     for (std::size_t j = 0; j < bars[i].values.size(); ++j) {
       const double share = max > 0 ? std::clamp(bars[i].values[j] / max, 0.0, 1.0) : 0;
@@ -131,7 +150,8 @@ std::string bar_chart(const std::vector<std::string>& legend, const std::vector<
       append(out, "<rect x={} y={:.1f} width={:.1f} height={:.1f} rx=1.5 fill=\"{}\" />", kLeft,
              top + 4 + thickness * static_cast<double>(j), share * kWidth, thickness - 1, color(j));
     }
-    append(out, "<text class=tick x={:.1f} y={:.1f}>{}</text>", kLeft + right + 8, top + row / 2, escape_html(bars[i].text));
+    append(out, "<text class=tick x={:.1f} y={:.1f}>{}</text>", kLeft + right + 8, top + row / 2,
+           escape_html(bars[i].text));
   }
   return out + "</svg>";
 }
@@ -146,27 +166,33 @@ std::string heat_map(const HeatMap& map) {
   const double width = left + cell * static_cast<double>(map.columns.size());
   const double height = top + cell * static_cast<double>(map.rows.size());
   std::string out;
-  append(out, "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=img class=heat style=\"max-width:{:.0f}px\">", width + 2, height + 2,
-         std::max(width, 320.0));
-  append(out, "<rect class=field x={} y={} width={:.1f} height={:.1f} />", left, top, width - left, height - top);
+  append(out, "<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=img class=heat style=\"max-width:{:.0f}px\">",
+         width + 2, height + 2, std::max(width, 320.0));
+  append(out, "<rect class=field x={} y={} width={:.1f} height={:.1f} />", left, top, width - left,
+         height - top);
   append(out, "<text class=label x={} y=14>{}</text>", left, escape_html(map.column_title));
-  append(out, "<text class=label transform=\"translate(12 {}) rotate(-90)\" text-anchor=end>{}</text>", top, escape_html(map.row_title));
+  append(out, "<text class=label transform=\"translate(12 {}) rotate(-90)\" text-anchor=end>{}</text>", top,
+         escape_html(map.row_title));
   for (std::size_t r = 0; r < map.counts.size(); ++r) {
     const double y = top + cell * static_cast<double>(r);
     std::size_t total = 0;
     for (const std::size_t count : map.counts[r]) total += count;
-    if (labels) append(out, "<text class=tick text-anchor=end x={} y={:.1f}>{}</text>", left - 6, y + cell / 2 + 4, escape_html(map.rows[r]));
+    if (labels)
+      append(out, "<text class=tick text-anchor=end x={} y={:.1f}>{}</text>", left - 6, y + cell / 2 + 4,
+             escape_html(map.rows[r]));
     for (std::size_t c = 0; c < map.counts[r].size(); ++c) {
       const std::size_t count = map.counts[r][c];
       if (count == 0) continue;
       const double share = static_cast<double>(count) / static_cast<double>(total);
-      append(out, "<rect x={:.1f} y={:.1f} width={:.1f} height={:.1f} fill=\"{}\" fill-opacity={:.2f}><title>{} → {}: {} ({:.0f} %)</title></rect>",
+      append(out,
+             "<rect x={:.1f} y={:.1f} width={:.1f} height={:.1f} fill=\"{}\" fill-opacity={:.2f}><title>{} → "
+             "{}: {} ({:.0f} %)</title></rect>",
              left + cell * static_cast<double>(c), y, cell - 0.4, cell - 0.4,
              map.rows[r] == map.columns[c] ? "var(--c1)" : "var(--c2)", 0.15 + 0.85 * std::sqrt(share),
              escape_html(map.rows[r]), escape_html(map.columns[c]), count, share * 100);
       if (labels && cell >= 20) {
-        append(out, "<text class=count text-anchor=middle x={:.1f} y={:.1f}>{}</text>", left + cell * (static_cast<double>(c) + 0.5),
-               y + cell / 2 + 4, count);
+        append(out, "<text class=count text-anchor=middle x={:.1f} y={:.1f}>{}</text>",
+               left + cell * (static_cast<double>(c) + 0.5), y + cell / 2 + 4, count);
       }
     }
   }
@@ -177,7 +203,8 @@ std::string heat_map(const HeatMap& map) {
   return out + "</svg>";
 }
 
-std::string html_table(const std::vector<std::string>& titles, const std::vector<std::vector<std::string>>& rows) {
+std::string html_table(const std::vector<std::string>& titles,
+                       const std::vector<std::vector<std::string>>& rows) {
   std::string out = "<table><thead><tr>";
   for (const std::string& title : titles) out += "<th>" + title + "</th>";
   out += "</tr></thead><tbody>";
@@ -194,7 +221,8 @@ void HtmlPage::add_figure(std::string value, std::string label) {
 }
 
 void HtmlPage::add_section(std::string_view title, std::string_view note, std::string_view body) {
-  append(sections_, "<section><h2>{}</h2><p>{}</p>{}</section>\n", escape_html(title), escape_html(note), body);
+  append(sections_, "<section><h2>{}</h2><p>{}</p>{}</section>\n", escape_html(title), escape_html(note),
+         body);
 }
 
 std::string HtmlPage::text() const {
@@ -216,7 +244,8 @@ table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums;font
 th,td{padding:4px 10px;border-bottom:1px solid var(--line);text-align:right}th:first-child,td:first-child{text-align:left}th{color:var(--soft);font-weight:500}
 )";
   return fmt::format(
-      "<!doctype html>\n<html lang=en>\n<head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">"
+      "<!doctype html>\n<html lang=en>\n<head><meta charset=utf-8><meta name=viewport "
+      "content=\"width=device-width\">"
       "<title>{0}</title><style>{1}</style></head>\n<body><main><header><h1>{0}</h1><p>{2}</p></header>"
       "<div class=figures>{3}</div>\n<div class=grid2>\n{4}</div></main></body>\n</html>\n",
       escape_html(title_), kStyle, escape_html(subtitle_), figures_, sections_);

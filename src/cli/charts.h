@@ -30,7 +30,8 @@ struct Axis {
 };
 
 // Lines over two linear axes; `diagonal` adds the line from corner to corner that a plot is compared with.
-[[nodiscard]] std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& series, bool diagonal);
+[[nodiscard]] std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& series,
+                                    bool diagonal);
 
 struct Bar {
   std::string label;
@@ -39,10 +40,11 @@ struct Bar {
 };
 
 // Horizontal bars, one group a row.
-[[nodiscard]] std::string bar_chart(const std::vector<std::string>& legend, const std::vector<Bar>& bars, double max = 1);
+[[nodiscard]] std::string bar_chart(const std::vector<std::string>& legend, const std::vector<Bar>& bars,
+                                    double max = 1);
 
-// A matrix of counts, rows against columns; each row's shade is its share of the row. Labels are left out where
-// there are too many to read; every cell tells itself when pointed at.
+// A matrix of counts, rows against columns; each row's shade is its share of the row. Labels are left out
+// where there are too many to read; every cell tells itself when pointed at.
 struct HeatMap {
   std::string row_title, column_title;
   std::vector<std::string> rows, columns;
@@ -57,7 +59,8 @@ struct HeatMap {
 // One self-contained page.
 class HtmlPage {
  public:
-  explicit HtmlPage(std::string title, std::string subtitle) : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
+  explicit HtmlPage(std::string title, std::string subtitle)
+      : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
 
   // A large figure at the head of the page.
   void add_figure(std::string value, std::string label);

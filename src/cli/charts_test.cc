@@ -1,9 +1,9 @@
 #include "cli/charts.h"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <limits>
 
 namespace waybill::cli {
 namespace {
@@ -28,7 +28,8 @@ TEST(Charts, ThePageLoadsNothingAndKnowsLightAndDark) {
 }
 
 TEST(Charts, PointsStandWhereTheirValuesAre) {
-  const std::string plot = line_plot({.label = "x"}, {.label = "y"}, {{.name = "s", .points = {{0, 0}, {1, 1}}}}, true);
+  const std::string plot =
+      line_plot({.label = "x"}, {.label = "y"}, {{.name = "s", .points = {{0, 0}, {1, 1}}}}, true);
   EXPECT_THAT(plot, HasSubstr("points=\"58.0,310.0 488.0,10.0 \""));
 }
 

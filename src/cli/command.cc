@@ -1,11 +1,11 @@
 #include "cli/command.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <span>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/suggest.h"
 #include "base/utf8.h"
@@ -28,14 +28,18 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::kInvalidInput:
     case ErrorCode::kUnsupported:
-    case ErrorCode::kCorrupt: return ExitCode::kData;
-    case ErrorCode::kNotFound: return ExitCode::kNoInput;
-    case ErrorCode::kIo: return ExitCode::kIo;
+    case ErrorCode::kCorrupt:
+      return ExitCode::kData;
+    case ErrorCode::kNotFound:
+      return ExitCode::kNoInput;
+    case ErrorCode::kIo:
+      return ExitCode::kIo;
     case ErrorCode::kOverloaded:
     case ErrorCode::kDeadlineExceeded:
     case ErrorCode::kCancelled:
     case ErrorCode::kShuttingDown:
-    case ErrorCode::kInternal: break;
+    case ErrorCode::kInternal:
+      break;
   }
   return ExitCode::kInternal;
 }
@@ -90,7 +94,10 @@ CLI::Option* add_folder(CLI::App& command, const std::string& name, std::string&
 }
 
 CLI::Option* add_texts(CLI::App& command, std::vector<std::string>& texts, const std::string& description) {
-  return command.add_option("TEXT", texts, description)->type_name("TEXT")->expected(0, -1)->allow_extra_args();
+  return command.add_option("TEXT", texts, description)
+      ->type_name("TEXT")
+      ->expected(0, -1)
+      ->allow_extra_args();
 }
 
 std::vector<std::string> protect_arguments(std::span<const char* const> arguments) {
@@ -101,7 +108,8 @@ std::vector<std::string> protect_arguments(std::span<const char* const> argument
       plain = true;
       continue;
     }
-    const bool syntax = word == "++" || word == "{}" || (word.size() >= 2 && word.starts_with('[') && word.ends_with(']'));
+    const bool syntax =
+        word == "++" || word == "{}" || (word.size() >= 2 && word.starts_with('[') && word.ends_with(']'));
     words.push_back(plain || syntax ? '\0' + std::string(word) : std::string(word));
   }
   return words;
@@ -129,7 +137,9 @@ void print_line(std::string_view prefix, std::string_view message) {
 
 }  // namespace
 
-void print_error(std::string_view message) { print_line(paint(Style::kRed, "waybill:", Stream::kErr) + " ", message); }
+void print_error(std::string_view message) {
+  print_line(paint(Style::kRed, "waybill:", Stream::kErr) + " ", message);
+}
 
 void print_note(std::string_view message) {
   print_line(paint(Style::kYellow, "waybill: note:", Stream::kErr) + " ", message);

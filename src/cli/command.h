@@ -1,13 +1,14 @@
 // What the subcommands have in common: how they are declared, how they end, how they fail.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <functional>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <CLI/App.hpp>
 
 #include "base/result.h"
 
@@ -21,7 +22,7 @@ enum class ExitCode : int {
   kData = 65,     // the input cannot be understood
   kNoInput = 66,  // a file, a folder or a model is not there
   kInternal = 70,
-  kIo = 74,       // the operating system refused to read or write
+  kIo = 74,  // the operating system refused to read or write
 };
 
 struct ExitCodeMeaning {
@@ -60,16 +61,19 @@ CLI::Option* add_choice(CLI::App& command, const std::string& name, std::string&
 [[nodiscard]] std::function<std::string(const std::string&)> one_of(std::vector<std::string> words);
 
 // Options that name a file or a folder, which completion then offers.
-CLI::Option* add_file(CLI::App& command, const std::string& name, std::string& value, const std::string& description);
-CLI::Option* add_folder(CLI::App& command, const std::string& name, std::string& value, const std::string& description);
+CLI::Option* add_file(CLI::App& command, const std::string& name, std::string& value,
+                      const std::string& description);
+CLI::Option* add_folder(CLI::App& command, const std::string& name, std::string& value,
+                        const std::string& description);
 inline constexpr std::string_view kFileType = "FILE";
 inline constexpr std::string_view kFolderType = "FOLDER";
 
 // Any number of texts, each taken as it stands.
 CLI::Option* add_texts(CLI::App& command, std::vector<std::string>& texts, const std::string& description);
 
-// CLI11 would take "[SEP]", "{}" and "++" for syntax of its own, and gives what follows "--" to the wrong command.
-// Such words get a NUL in front, which no argument can have, and unprotect_values() has it taken off every value.
+// CLI11 would take "[SEP]", "{}" and "++" for syntax of its own, and gives what follows "--" to the wrong
+// command. Such words get a NUL in front, which no argument can have, and unprotect_values() has it taken off
+// every value.
 [[nodiscard]] std::vector<std::string> protect_arguments(std::span<const char* const> arguments);
 void unprotect_values(CLI::App& root);
 

@@ -7,12 +7,14 @@
 namespace waybill::cli {
 
 void add_config_option(CLI::App& command, std::string& value) {
-  add_file(command, "-c,--config", value, "The configuration; else waybill.yaml in this folder, else $WAYBILL_CONFIG");
+  add_file(command, "-c,--config", value,
+           "The configuration; else waybill.yaml in this folder, else $WAYBILL_CONFIG");
 }
 
 void add_model_option(CLI::App& command, std::string& value) {
-  add_folder(command, "--model", value,
-             "The encoder's folder; else the configuration's, else $WAYBILL_MODEL, else models/all-MiniLM-L6-v2");
+  add_folder(
+      command, "--model", value,
+      "The encoder's folder; else the configuration's, else $WAYBILL_MODEL, else models/all-MiniLM-L6-v2");
 }
 
 void add_precision_option(CLI::App& command, std::string& value) {
@@ -22,11 +24,14 @@ void add_precision_option(CLI::App& command, std::string& value) {
 
 void add_threads_option(CLI::App& command, unsigned& value) {
   constexpr unsigned kMax = 1024;
-  command.add_option("--threads", value, "Computing threads; 0 is one per core")->type_name("N")->check(CLI::Range(0U, kMax));
+  command.add_option("--threads", value, "Computing threads; 0 is one per core")
+      ->type_name("N")
+      ->check(CLI::Range(0U, kMax));
 }
 
 void add_format_option(CLI::App& command, std::string& value) {
-  add_choice(command, "--format", value, {"tsv", "csv", "jsonl"}, "The format of the files, whatever their names say");
+  add_choice(command, "--format", value, {"tsv", "csv", "jsonl"},
+             "The format of the files, whatever their names say");
 }
 
 void add_json_flag(CLI::App& command, bool& value, const std::string& description) {

@@ -1,10 +1,10 @@
 // `waybill completion`: each script is complete in itself and asks the program nothing when it runs.
 #include "cli/completion.h"
 
-#include <fmt/format.h>
+#include <memory>
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -61,11 +61,15 @@ std::string single_quoted(const std::string& text) { return "'" + replace_all(te
 
 std::string bash_reply(const CLI::Option& option) {
   switch (value_of(option)) {
-    case Value::kChoice: return fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(choices_of(option), " "));
-    case Value::kFile: return "compgen -f -- \"$current\"";
-    case Value::kFolder: return "compgen -d -- \"$current\"";
+    case Value::kChoice:
+      return fmt::format("compgen -W \"{}\" -- \"$current\"", fmt::join(choices_of(option), " "));
+    case Value::kFile:
+      return "compgen -f -- \"$current\"";
+    case Value::kFolder:
+      return "compgen -d -- \"$current\"";
     case Value::kNone:
-    case Value::kOther: break;
+    case Value::kOther:
+      break;
   }
   return ":";
 }
@@ -90,8 +94,9 @@ std::string bash_completion(const CLI::App& root) {
                               bash_reply(*option));
       }
     }
-    words += fmt::format("    \"{}\") words=\"{}\"; [[ $current == -* ]] || mapfile -t COMPREPLY < <({}) ;;\n",
-                         command.path, fmt::join(list, " "), positional);
+    words +=
+        fmt::format("    \"{}\") words=\"{}\"; [[ $current == -* ]] || mapfile -t COMPREPLY < <({}) ;;\n",
+                    command.path, fmt::join(list, " "), positional);
   }
   return fmt::format(R"(# bash completion for {0}; made by `{0} completion bash`
 _{0}() {{
@@ -119,11 +124,15 @@ namespace {
 
 std::string zsh_action(const CLI::Option& option) {
   switch (value_of(option)) {
-    case Value::kChoice: return fmt::format("({})", fmt::join(choices_of(option), " "));
-    case Value::kFile: return "_files";
-    case Value::kFolder: return "_files -/";
+    case Value::kChoice:
+      return fmt::format("({})", fmt::join(choices_of(option), " "));
+    case Value::kFile:
+      return "_files";
+    case Value::kFolder:
+      return "_files -/";
     case Value::kNone:
-    case Value::kOther: break;
+    case Value::kOther:
+      break;
   }
   return " ";
 }
@@ -150,7 +159,8 @@ std::string zsh_function(const CommandTree& command) {
   std::string out = name + "() {\n  local curcontext=\"$curcontext\" state line\n  _arguments -C";
   for (const CLI::Option* option : taken_options(*command.app)) out += zsh_option(*option);
   for (const CLI::Option* option : visible_options(*command.app, true)) {
-    out += " \\\n    " + single_quoted("*:" + zsh_text(option->get_name(true, false)) + ":" + zsh_action(*option));
+    out += " \\\n    " +
+           single_quoted("*:" + zsh_text(option->get_name(true, false)) + ":" + zsh_action(*option));
   }
   const auto below = visible_subcommands(*command.app);
   if (below.empty()) return out + "\n}\n";
@@ -160,7 +170,9 @@ std::string zsh_function(const CommandTree& command) {
     list += "\n        " + single_quoted(sub->get_name() + ":" + zsh_text(summary_of(*sub)));
     calls += fmt::format("        {}) {}_{} ;;\n", sub->get_name(), name, underscored(sub->get_name()));
   }
-  out += " \\\n    '1: :->command' \\\n    '*:: :->arguments'\n  case $state in\n    command)\n      local -a commands=(";
+  out +=
+      " \\\n    '1: :->command' \\\n    '*:: :->arguments'\n  case $state in\n    command)\n      local -a "
+      "commands=(";
   out += list + ")\n      _describe command commands ;;\n    arguments)\n      case $line[1] in\n" + calls;
   return out + "      esac ;;\n  esac\n}\n";
 }
@@ -168,7 +180,8 @@ std::string zsh_function(const CommandTree& command) {
 }  // namespace
 
 std::string zsh_completion(const CLI::App& root) {
-  std::string out = fmt::format("#compdef {0}\n# zsh completion for {0}; made by `{0} completion zsh`\n", root.get_name());
+  std::string out =
+      fmt::format("#compdef {0}\n# zsh completion for {0}; made by `{0} completion zsh`\n", root.get_name());
   for (const CommandTree& command : all_commands(root)) out += zsh_function(command);
   return out + fmt::format("if [ \"$funcstack[1]\" = _{0} ]; then _{0} \"$@\"; else compdef _{0} {0}; fi\n",
                            root.get_name());
@@ -176,7 +189,8 @@ std::string zsh_completion(const CLI::App& root) {
 
 std::string fish_completion(const CLI::App& root) {
   const std::string& program = root.get_name();
-  std::string out = fmt::format("# fish completion for {0}; made by `{0} completion fish`\ncomplete -c {0} -f\n", program);
+  std::string out =
+      fmt::format("# fish completion for {0}; made by `{0} completion fish`\ncomplete -c {0} -f\n", program);
   for (const CommandTree& command : all_commands(root)) {
     std::string condition = "__fish_use_subcommand";
     if (command.app != &root) {
@@ -202,7 +216,8 @@ std::string fish_completion(const CLI::App& root) {
     }
     for (const CLI::Option* option : visible_options(*command.app, true)) {
       if (value_of(*option) == Value::kFile) out += start + " -F\n";
-      if (value_of(*option) == Value::kChoice) out += fmt::format("{} -a '{}'\n", start, fmt::join(choices_of(*option), " "));
+      if (value_of(*option) == Value::kChoice)
+        out += fmt::format("{} -a '{}'\n", start, fmt::join(choices_of(*option), " "));
     }
   }
   return out;
@@ -210,18 +225,21 @@ std::string fish_completion(const CLI::App& root) {
 
 void add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  CLI::App& command = add_command(app, {.name = "completion",
-                                        .summary = "print the completion script of a shell",
-                                        .details = {},
-                                        .examples = "# bash, for this session\n"
-                                                    "source <(waybill completion bash)\n"
-                                                    "# zsh and fish, for good\n"
-                                                    "waybill completion zsh > ~/.zfunc/_waybill\n"
-                                                    "waybill completion fish > ~/.config/fish/completions/waybill.fish"});
+  CLI::App& command =
+      add_command(app, {.name = "completion",
+                        .summary = "print the completion script of a shell",
+                        .details = {},
+                        .examples = "# bash, for this session\n"
+                                    "source <(waybill completion bash)\n"
+                                    "# zsh and fish, for good\n"
+                                    "waybill completion zsh > ~/.zfunc/_waybill\n"
+                                    "waybill completion fish > ~/.config/fish/completions/waybill.fish"});
   add_choice(command, "SHELL", *shell, {"bash", "zsh", "fish"}, "bash, zsh or fish")->required();
   set_action(command, [shell, &app]() -> Outcome {
     Output output;
-    output.write(*shell == "bash" ? bash_completion(app) : *shell == "zsh" ? zsh_completion(app) : fish_completion(app));
+    output.write(*shell == "bash"  ? bash_completion(app)
+                 : *shell == "zsh" ? zsh_completion(app)
+                                   : fish_completion(app));
     return finish(output);
   });
 }

@@ -1,9 +1,9 @@
 // `waybill embed`: texts in, embeddings out.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <iterator>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -33,8 +33,8 @@ embed::TextOptions text_options(const EmbedOptions& options) {
   return out;
 }
 
-void write_embeddings(const embed::Model& model, const EmbedOptions& options, std::span<const std::string> texts,
-                      std::span<const float> embeddings, Output& output) {
+void write_embeddings(const embed::Model& model, const EmbedOptions& options,
+                      std::span<const std::string> texts, std::span<const float> embeddings, Output& output) {
   std::string line;
   std::vector<embed::TokenId> ids;
   std::vector<std::uint32_t> offsets;
@@ -69,7 +69,8 @@ Outcome run_embed(const EmbedOptions& options) {
     return output.flush();
   };
   if (!options.texts.empty()) {
-    if (const Status written = embed_and_write(options.texts); !written) return std::unexpected(written.error());
+    if (const Status written = embed_and_write(options.texts); !written)
+      return std::unexpected(written.error());
     return ExitCode::kDone;
   }
   TextReader reader(options.input_format == "jsonl" ? InputFormat::kJsonl : InputFormat::kLines);
@@ -88,23 +89,26 @@ Outcome run_embed(const EmbedOptions& options) {
 void add_embed(CLI::App& app) {
   auto options = std::make_shared<EmbedOptions>();
   CLI::App& command = add_command(
-      app, {.name = "embed",
-            .summary = "turn texts into embeddings",
-            .details = "Prints the embedding of each text, one a line and in order: numbers with spaces between them, or "
-                       "with --json an object with the token ids and the embedding. Without arguments the texts are "
-                       "read from standard input as they come. An empty line is the empty text.",
-            .examples = "waybill embed \"a text\" \"and another\"\n"
-                        "waybill embed --json < texts.txt > embeddings.jsonl\n"
-                        "waybill embed --input-format jsonl --precision f32 < texts.jsonl\n"
-                        "# a text that starts with a dash\n"
-                        "waybill embed -- \"-5 degrees outside\""});
+      app,
+      {.name = "embed",
+       .summary = "turn texts into embeddings",
+       .details =
+           "Prints the embedding of each text, one a line and in order: numbers with spaces between them, or "
+           "with --json an object with the token ids and the embedding. Without arguments the texts are "
+           "read from standard input as they come. An empty line is the empty text.",
+       .examples = "waybill embed \"a text\" \"and another\"\n"
+                   "waybill embed --json < texts.txt > embeddings.jsonl\n"
+                   "waybill embed --input-format jsonl --precision f32 < texts.jsonl\n"
+                   "# a text that starts with a dash\n"
+                   "waybill embed -- \"-5 degrees outside\""});
   add_texts(command, options->texts, "The texts; standard input if there are none");
   add_choice(command, "--input-format", options->input_format, {"lines", "jsonl"},
              "What stands on a line of standard input: a text, or JSON ({\"text\": ...} or a string)");
   add_json_flag(command, options->json, "One object a line with \"ids\" and \"embedding\"");
   add_precision_option(command, options->precision);
-  add_choice(command, "--long-text", options->long_text, {"head", "tail", "windows"},
-             "What of a text that is longer than the model takes: its beginning, its end, or the average of all");
+  add_choice(
+      command, "--long-text", options->long_text, {"head", "tail", "windows"},
+      "What of a text that is longer than the model takes: its beginning, its end, or the average of all");
   add_model_option(command, options->model);
   add_config_option(command, options->config);
   add_threads_option(command, options->threads);

@@ -1,10 +1,10 @@
 // `waybill eval`: how good the decisions are on labelled texts.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -60,7 +60,8 @@ std::filesystem::path user_cache_folder() {
   return std::filesystem::temp_directory_path() / "waybill-cache";
 }
 
-// With --train the labels of that file are the routes; the rest comes from the configuration, where there is one.
+// With --train the labels of that file are the routes; the rest comes from the configuration, where there is
+// one.
 Result<config::Config> evaluated_config(const EvalOptions& options) {
   if (options.train.empty()) return load_config(options.config);
   config::Config base;
@@ -73,7 +74,8 @@ Result<config::Config> evaluated_config(const EvalOptions& options) {
   }
   const Result<route::Dataset> train = load_labelled(options.train, options.format);
   if (!train) return std::unexpected(train.error());
-  return route::config_of_examples(*train, route::draw_shots(*train, options.shots, options.seed), std::move(base));
+  return route::config_of_examples(*train, route::draw_shots(*train, options.shots, options.seed),
+                                   std::move(base));
 }
 
 struct Loaded {
@@ -126,7 +128,8 @@ Outcome run_eval(const EvalOptions& options) {
     how.reference = reference->models.first.get();
     how.reference_router = reference->router.get();
   }
-  const Result<route::Evaluation> evaluation = route::evaluate(*loaded->router, *loaded->models.first, *test, how);
+  const Result<route::Evaluation> evaluation =
+      route::evaluate(*loaded->router, *loaded->models.first, *test, how);
   progress.clear();
   if (!evaluation) return std::unexpected(evaluation.error());
 
@@ -146,23 +149,26 @@ Outcome run_eval(const EvalOptions& options) {
 void add_eval(CLI::App& app) {
   auto options = std::make_shared<EvalOptions>();
   CLI::App& command = add_command(
-      app, {.name = "eval",
-            .summary = "measure decisions on labelled texts",
-            .details = "Decides each text of a labelled file and holds the decisions against the labels: accuracy, "
-                       "precision and recall of each route, confusions, out-of-scope texts found, calibration of the "
-                       "scores, agreement of the tiers, latency of each.\n\n"
-                       "The file is TSV (label, tab, text), CSV or JSON Lines, told by its extension. The labels are "
-                       "names of routes; oos, out_of_scope, none and default mean that a text belongs to no route. With "
-                       "--train the routes are made of another labelled file and no configuration is needed.",
-            .examples = "waybill eval labelled.tsv\n"
-                        "waybill eval labelled.tsv --html report.html\n"
-                        "waybill eval validation.tsv --train train.tsv --shots 10 --oos-file oos.tsv --json\n"
-                        "# how often int8 decides as f32 does\n"
-                        "waybill eval labelled.tsv --precision int8 --compare f32"});
+      app,
+      {.name = "eval",
+       .summary = "measure decisions on labelled texts",
+       .details =
+           "Decides each text of a labelled file and holds the decisions against the labels: accuracy, "
+           "precision and recall of each route, confusions, out-of-scope texts found, calibration of the "
+           "scores, agreement of the tiers, latency of each.\n\n"
+           "The file is TSV (label, tab, text), CSV or JSON Lines, told by its extension. The labels are "
+           "names of routes; oos, out_of_scope, none and default mean that a text belongs to no route. With "
+           "--train the routes are made of another labelled file and no configuration is needed.",
+       .examples = "waybill eval labelled.tsv\n"
+                   "waybill eval labelled.tsv --html report.html\n"
+                   "waybill eval validation.tsv --train train.tsv --shots 10 --oos-file oos.tsv --json\n"
+                   "# how often int8 decides as f32 does\n"
+                   "waybill eval labelled.tsv --precision int8 --compare f32"});
   add_file(command, "FILE", options->test, "The labelled texts")->required();
   add_config_option(command, options->config);
   add_file(command, "--train", options->train, "Make the routes of this labelled file instead");
-  command.add_option("--shots", options->shots, "Of --train, at most so many texts of each label; 0 is all")->type_name("N");
+  command.add_option("--shots", options->shots, "Of --train, at most so many texts of each label; 0 is all")
+      ->type_name("N");
   command.add_option("--seed", options->seed, "Which of them")->type_name("N");
   add_file(command, "--oos-file", options->out_of_scope, "More texts, all of which belong to no route");
   add_format_option(command, options->format);
@@ -173,7 +179,10 @@ void add_eval(CLI::App& app) {
   add_choice(command, "--compare", options->compare, {"f32", "bf16", "int16", "int8"},
              "Also decide with this precision and count what is decided the same");
   add_model_option(command, options->model);
-  command.add_option("--latency-samples", options->latency_samples, "Single decisions to time for each tier; 0 is none")->type_name("N");
+  command
+      .add_option("--latency-samples", options->latency_samples,
+                  "Single decisions to time for each tier; 0 is none")
+      ->type_name("N");
   add_threads_option(command, options->threads);
   set_action(command, [options] { return run_eval(*options); });
 }

@@ -1,11 +1,11 @@
 // The evaluation as a page with plots.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <unordered_map>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "cli/charts.h"
 #include "cli/evaluation_report.h"
@@ -14,7 +14,9 @@
 namespace waybill::cli {
 namespace {
 
-std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-"; }
+std::string percent(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-";
+}
 
 void add_figures(HtmlPage& page, const route::Evaluation& evaluation) {
   const route::Metrics& m = evaluation.metrics;
@@ -26,7 +28,8 @@ void add_figures(HtmlPage& page, const route::Evaluation& evaluation) {
   }
   page.add_figure(percent(m.macro_f1), "macro F1");
   page.add_figure(percent(m.calibration_error), "calibration error");
-  if (evaluation.static_tier) page.add_figure(percent(evaluation.static_tier->decided), "decided by the static tier");
+  if (evaluation.static_tier)
+    page.add_figure(percent(evaluation.static_tier->decided), "decided by the static tier");
 }
 
 void add_confusion(HtmlPage& page, const route::Metrics& metrics) {
@@ -40,14 +43,16 @@ void add_confusion(HtmlPage& page, const route::Metrics& metrics) {
   map.columns = map.rows;
   map.counts.assign(map.rows.size(), std::vector<std::size_t>(map.rows.size()));
   for (const route::RouteMetrics& r : metrics.routes) {
-    if (const auto at = index.find(r.route); at != index.end()) map.counts[at->second][at->second] = r.correct;
+    if (const auto at = index.find(r.route); at != index.end())
+      map.counts[at->second][at->second] = r.correct;
   }
   for (const route::ConfusionPair& pair : metrics.confusions) {
     map.counts[index.at(pair.label)][index.at(pair.decided)] = pair.count;
   }
-  page.add_section("Confusion matrix",
-                   "Rows are labels, columns decisions; the diagonal is right. Darker is a larger share of the row.",
-                   heat_map(map));
+  page.add_section(
+      "Confusion matrix",
+      "Rows are labels, columns decisions; the diagonal is right. Darker is a larger share of the row.",
+      heat_map(map));
 }
 
 void add_reliability(HtmlPage& page, const route::Metrics& metrics) {
@@ -60,10 +65,11 @@ void add_reliability(HtmlPage& page, const route::Metrics& metrics) {
                              .y = bin.accuracy,
                              .weight = static_cast<double>(bin.count) / static_cast<double>(largest)});
   }
-  page.add_section("Reliability",
-                   "A score of 80 % should be right 80 % of the time: the closer to the diagonal, the better. The area of "
-                   "a point is its number of texts.",
-                   line_plot({.label = "score"}, {.label = "accuracy"}, {series}, true));
+  page.add_section(
+      "Reliability",
+      "A score of 80 % should be right 80 % of the time: the closer to the diagonal, the better. The area of "
+      "a point is its number of texts.",
+      line_plot({.label = "score"}, {.label = "accuracy"}, {series}, true));
 }
 
 void add_routes(HtmlPage& page, const route::Metrics& metrics) {
@@ -101,9 +107,11 @@ void add_latency(HtmlPage& page, const route::Evaluation& evaluation) {
 // Scores of in-scope texts against those of out-of-scope ones, at every threshold.
 std::vector<Point> roc(const std::vector<route::Judgement>& judgements) {
   std::vector<std::pair<float, bool>> scored;  // (score, in scope)
-  for (const route::Judgement& j : judgements) scored.emplace_back(j.score, j.label != route::Decision::kNoRoute);
+  for (const route::Judgement& j : judgements)
+    scored.emplace_back(j.score, j.label != route::Decision::kNoRoute);
   std::ranges::sort(scored, std::ranges::greater{}, &std::pair<float, bool>::first);
-  const auto in_scope = static_cast<double>(std::ranges::count(scored, true, &std::pair<float, bool>::second));
+  const auto in_scope =
+      static_cast<double>(std::ranges::count(scored, true, &std::pair<float, bool>::second));
   const double out_of_scope = static_cast<double>(scored.size()) - in_scope;
   std::vector<Point> points = {{.x = 0, .y = 0}};
   double kept = 0;
@@ -123,16 +131,18 @@ void add_out_of_scope(HtmlPage& page, const route::Evaluation& evaluation) {
   const Series chosen{.name = "thresholds in force",
                       .points = {{.x = 1 - m.out_of_scope_recall, .y = m.kept, .weight = 0.2}},
                       .line = false};
-  page.add_section("Out of scope",
-                   fmt::format("What a threshold keeps of in-scope texts against what it lets through; area {}.",
-                               percent(m.out_of_scope_auroc)),
-                   line_plot({.label = "out of scope, let through"}, {.label = "in scope, kept"}, {curve, chosen}, true));
+  page.add_section(
+      "Out of scope",
+      fmt::format("What a threshold keeps of in-scope texts against what it lets through; area {}.",
+                  percent(m.out_of_scope_auroc)),
+      line_plot({.label = "out of scope, let through"}, {.label = "in scope, kept"}, {curve, chosen}, true));
 }
 
 void add_static(HtmlPage& page, const route::Evaluation& evaluation) {
   if (!evaluation.static_tier) return;
   const route::StaticMetrics& s = *evaluation.static_tier;
-  page.add_section("Static tier", "Decides without a forward pass where it has been calibrated to agree with the encoder.",
+  page.add_section("Static tier",
+                   "Decides without a forward pass where it has been calibrated to agree with the encoder.",
                    html_table({"", ""}, {{"accuracy alone", percent(s.accuracy)},
                                          {"same best route as the encoder", percent(s.agreement)},
                                          {"decided in the cascade", percent(s.decided)},
@@ -146,8 +156,8 @@ void add_static(HtmlPage& page, const route::Evaluation& evaluation) {
 std::string evaluation_page(const route::Evaluation& evaluation) {
   const route::Metrics& m = evaluation.metrics;
   HtmlPage page("Routes on " + std::filesystem::path(evaluation.test_name).filename().string(),
-                fmt::format("{} texts in scope, {} out of scope; {} routes of {} utterances", m.in_scope, m.out_of_scope,
-                            evaluation.routes, evaluation.utterances));
+                fmt::format("{} texts in scope, {} out of scope; {} routes of {} utterances", m.in_scope,
+                            m.out_of_scope, evaluation.routes, evaluation.utterances));
   add_figures(page, evaluation);
   add_reliability(page, m);
   add_out_of_scope(page, evaluation);

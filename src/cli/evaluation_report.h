@@ -8,7 +8,8 @@
 namespace waybill::cli {
 
 // `width` columns; the routes that do worst are shown first, all of them when `all_routes`.
-[[nodiscard]] std::string evaluation_text(const route::Evaluation& evaluation, std::size_t width, bool all_routes);
+[[nodiscard]] std::string evaluation_text(const route::Evaluation& evaluation, std::size_t width,
+                                          bool all_routes);
 
 // One JSON object and a line end.
 [[nodiscard]] std::string evaluation_json(const route::Evaluation& evaluation);

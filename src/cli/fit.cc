@@ -1,10 +1,12 @@
 // `waybill fit`: labelled texts that the head learns from, and what they change.
-#include <fmt/format.h>
+#include "route/fit.h"
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <filesystem>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/suggest.h"
 #include "cli/command.h"
@@ -14,7 +16,6 @@
 #include "cli/output.h"
 #include "cli/terminal.h"
 #include "route/dataset.h"
-#include "route/fit.h"
 #include "route/router.h"
 
 namespace waybill::cli {
@@ -34,8 +35,8 @@ struct Snapshot {
   std::size_t examples = 0;
 };
 
-Result<Snapshot> load_snapshot(const config::Config& config, const embed::DecisionModels& models, const FitOptions& options,
-                               ProgressLine& progress) {
+Result<Snapshot> load_snapshot(const config::Config& config, const embed::DecisionModels& models,
+                               const FitOptions& options, ProgressLine& progress) {
   const auto router = route::Router::load(
       config, *models.first,
       {.threads = options.threads, .exact_model = models.exact.get(), .progress = progress.reporter()});
@@ -54,7 +55,8 @@ Status check_labels(const route::Dataset& examples, const config::Config& config
   for (const config::Route& r : config.routes) names.push_back(r.name);
   for (const route::Example& example : examples.examples) {
     const bool known = std::ranges::find(names, example.label) != names.end();
-    if (known || example.label == config.default_route || route::is_out_of_scope_label(example.label)) continue;
+    if (known || example.label == config.default_route || route::is_out_of_scope_label(example.label))
+      continue;
     return fail(ErrorCode::kInvalidInput,
                 fmt::format("{}:{}: there is no route \"{}\"{}", examples.name, example.line, example.label,
                             did_you_mean(example.label, names)));
@@ -68,7 +70,8 @@ Result<route::Dataset> load_examples(const FitOptions& options, const config::Co
   if (!options.file.empty()) {
     examples = route::load_dataset(options.file, format);
     if (!examples) return examples;
-    if (const Status checked = check_labels(*examples, config); !checked) return std::unexpected(checked.error());
+    if (const Status checked = check_labels(*examples, config); !checked)
+      return std::unexpected(checked.error());
   }
   if (!options.out_of_scope.empty()) {
     Result<route::Dataset> more = route::load_dataset(options.out_of_scope, format);
@@ -92,20 +95,26 @@ std::string change_text(const Snapshot& before, const Snapshot& after) {
     const route::RouteInfo& old = before.routes[i];
     const route::RouteInfo& now = after.routes[i];
     const bool moved = std::abs(now.threshold - old.threshold) >= 0.0005F;
-    table.add_row({fit_width(now.name, 40), fmt::format("{}", old.utterances), fmt::format("→ {}", now.utterances),
-                   fmt::format("{:.3f}", old.threshold),
+    table.add_row({fit_width(now.name, 40), fmt::format("{}", old.utterances),
+                   fmt::format("→ {}", now.utterances), fmt::format("{:.3f}", old.threshold),
                    paint(moved ? Style::kBold : Style::kDim, fmt::format("→ {:.3f}", now.threshold))});
   }
-  const auto percent = [](double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-"; };
+  const auto percent = [](double share) {
+    return std::isfinite(share) ? fmt::format("{:.1f} %", share * 100) : "-";
+  };
   return table.text() + fmt::format("\nleave-one-out accuracy {} → {}\nlabelled examples in use {} → {}\n",
-                                    percent(before.leave_one_out), percent(after.leave_one_out), before.examples,
-                                    after.examples);
+                                    percent(before.leave_one_out), percent(after.leave_one_out),
+                                    before.examples, after.examples);
 }
 
 std::string change_json(const Snapshot& before, const Snapshot& after, const std::filesystem::path& file) {
   std::string line;
   JsonWriter json(line);
-  json.begin_object().key("file").string(file.string()).key("examples").integer(static_cast<std::int64_t>(after.examples));
+  json.begin_object()
+      .key("file")
+      .string(file.string())
+      .key("examples")
+      .integer(static_cast<std::int64_t>(after.examples));
   json.key("leave_one_out_accuracy_before").number(before.leave_one_out);
   json.key("leave_one_out_accuracy").number(after.leave_one_out).key("routes").begin_array();
   for (std::size_t i = 0; i < after.routes.size(); ++i) {
@@ -120,8 +129,9 @@ std::string change_json(const Snapshot& before, const Snapshot& after, const std
 }
 
 // The examples take effect together with a head that could be fitted on them, or not at all.
-Result<Snapshot> replace_examples(const config::Config& config, const embed::DecisionModels& models, const FitOptions& options,
-                                  const route::Dataset& examples, ProgressLine& progress) {
+Result<Snapshot> replace_examples(const config::Config& config, const embed::DecisionModels& models,
+                                  const FitOptions& options, const route::Dataset& examples,
+                                  ProgressLine& progress) {
   const Result<route::Dataset> old = route::load_fit(config);
   if (const Status saved = route::save_fit(config, examples); !saved) return std::unexpected(saved.error());
   Result<Snapshot> after = load_snapshot(config, models, options, progress);
@@ -131,14 +141,16 @@ Result<Snapshot> replace_examples(const config::Config& config, const embed::Dec
 
 Outcome run_fit(const FitOptions& options) {
   if (options.file.empty() && options.out_of_scope.empty() && !options.forget) {
-    print_error("waybill fit needs a labelled file, or --forget to go back to the utterances of the configuration");
+    print_error(
+        "waybill fit needs a labelled file, or --forget to go back to the utterances of the configuration");
     return ExitCode::kUsage;
   }
   const Result<config::Config> config = load_config(options.config);
   if (!config) return std::unexpected(config.error());
   const Result<route::Dataset> examples = load_examples(options, *config);
   if (!examples) return std::unexpected(examples.error());
-  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  const Result<embed::DecisionModels> models =
+      load_decision_models(choose_model(*config, options.model, options.precision));
   if (!models) return std::unexpected(models.error());
   ProgressLine progress;
   const Result<Snapshot> before = load_snapshot(*config, *models, options, progress);
@@ -146,8 +158,9 @@ Outcome run_fit(const FitOptions& options) {
   const Result<Snapshot> after = replace_examples(*config, *models, options, *examples, progress);
   if (!after) return std::unexpected(after.error());
   Output output;
-  output.write(options.json ? change_json(*before, *after, route::fit_file(*config))
-                            : change_text(*before, *after) + "kept in " + route::fit_file(*config).string() + "\n");
+  output.write(options.json
+                   ? change_json(*before, *after, route::fit_file(*config))
+                   : change_text(*before, *after) + "kept in " + route::fit_file(*config).string() + "\n");
   return finish(output);
 }
 
@@ -156,16 +169,18 @@ Outcome run_fit(const FitOptions& options) {
 void add_fit(CLI::App& app) {
   auto options = std::make_shared<FitOptions>();
   CLI::App& command = add_command(
-      app, {.name = "fit",
-            .summary = "learn from labelled texts and set the thresholds anew",
-            .details = "Fits the head on the utterances of the configuration together with the texts of a labelled file, "
-                       "sets the automatic thresholds anew and says what changed. The labels are names of routes; oos, "
-                       "out_of_scope, none and default mark texts that belong to no route, and teach the head what to "
-                       "leave to the default route. The texts are kept in the configuration's cache folder, where "
-                       "`waybill route` finds them from then on; a second fit replaces them.",
-            .examples = "waybill fit labelled.tsv\n"
-                        "waybill fit labelled.jsonl --oos-file not-for-us.tsv\n"
-                        "waybill fit --forget"});
+      app,
+      {.name = "fit",
+       .summary = "learn from labelled texts and set the thresholds anew",
+       .details =
+           "Fits the head on the utterances of the configuration together with the texts of a labelled file, "
+           "sets the automatic thresholds anew and says what changed. The labels are names of routes; oos, "
+           "out_of_scope, none and default mark texts that belong to no route, and teach the head what to "
+           "leave to the default route. The texts are kept in the configuration's cache folder, where "
+           "`waybill route` finds them from then on; a second fit replaces them.",
+       .examples = "waybill fit labelled.tsv\n"
+                   "waybill fit labelled.jsonl --oos-file not-for-us.tsv\n"
+                   "waybill fit --forget"});
   add_file(command, "FILE", options->file, "The labelled texts: TSV (label, tab, text), CSV or JSON Lines");
   add_config_option(command, options->config);
   add_file(command, "--oos-file", options->out_of_scope, "More texts, all of which belong to no route");

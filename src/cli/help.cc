@@ -1,8 +1,8 @@
 // The help text of a command.
-#include <fmt/format.h>
+#include <algorithm>
 
 #include <CLI/App.hpp>
-#include <algorithm>
+#include <fmt/format.h>
 
 #include "cli/application.h"
 #include "cli/command.h"
@@ -23,7 +23,8 @@ std::string entries(const std::string& title, const std::vector<Entry>& list, st
   if (list.empty()) return {};
   std::size_t column = 0;
   for (const Entry& entry : list) {
-    if (const std::size_t size = display_width(entry.name); size <= kMaxNameColumn) column = std::max(column, size);
+    if (const std::size_t size = display_width(entry.name); size <= kMaxNameColumn)
+      column = std::max(column, size);
   }
   std::string out = "\n" + paint(Style::kBold, title) + "\n";
   const std::size_t left = kIndent + column + 2;

@@ -1,12 +1,12 @@
 #include "cli/input.h"
 
+#include <cerrno>
+#include <cstring>
+
+#include <boost/json.hpp>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <boost/json.hpp>
-#include <cerrno>
-#include <cstring>
 
 #include "base/json_text.h"
 
@@ -18,9 +18,11 @@ Result<std::string> text_of_json(std::string_view line) {
   const boost::json::value value = boost::json::parse(decodable, error);
   if (error) return fail(ErrorCode::kInvalidInput, "it is not JSON (" + error.message() + ")");
   const boost::json::value* text = &value;
-  if (const boost::json::object* object = value.if_object(); object != nullptr) text = object->if_contains("text");
+  if (const boost::json::object* object = value.if_object(); object != nullptr)
+    text = object->if_contains("text");
   if (text == nullptr || !text->is_string()) {
-    return fail(ErrorCode::kInvalidInput, "it is neither a string nor an object with a string called \"text\"");
+    return fail(ErrorCode::kInvalidInput,
+                "it is neither a string nor an object with a string called \"text\"");
   }
   const boost::json::string& string = text->get_string();
   return std::string(string.data(), string.size());

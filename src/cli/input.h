@@ -16,17 +16,18 @@ enum class InputFormat : std::uint8_t {
   kJsonl,  // a JSON string, or an object with a "text", a line; blank lines are passed over
 };
 
-// The text of one line of JSON Lines. A lone surrogate and invalid UTF-8 read as U+FFFD; \u0000 is a character
-// like any other.
+// The text of one line of JSON Lines. A lone surrogate and invalid UTF-8 read as U+FFFD; \u0000 is a
+// character like any other.
 [[nodiscard]] Result<std::string> text_of_json(std::string_view line);
 
-// Reads what is there and no more: a person typing lines gets an answer to each, a file comes in large blocks.
+// Reads what is there and no more: a person typing lines gets an answer to each, a file comes in large
+// blocks.
 class TextReader {
  public:
   explicit TextReader(InputFormat format, int descriptor = 0) : format_(format), descriptor_(descriptor) {}
 
-  // Replaces `texts` by the next ones, at least one of them; empty at the end of the input. What stands before a
-  // line that cannot be taken is given first, then the failure.
+  // Replaces `texts` by the next ones, at least one of them; empty at the end of the input. What stands
+  // before a line that cannot be taken is given first, then the failure.
   [[nodiscard]] Status next(std::vector<std::string>& texts);
 
   // For showing progress: bytes of the input so far, and in all (0 when it is not a file).

@@ -1,11 +1,11 @@
 #include "cli/input.h"
 
+#include <array>
+#include <thread>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <array>
-#include <thread>
 
 namespace waybill::cli {
 namespace {

@@ -1,11 +1,11 @@
 #include "cli/locate.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cstdlib>
 #include <optional>
 #include <system_error>
+
+#include <fmt/format.h>
 
 #include "cli/command.h"
 
@@ -45,16 +45,19 @@ std::vector<fs::path> folders_above_program() {
 
 Result<fs::path> find_config(const std::string& option) {
   if (!option.empty()) {
-    if (!is_there(option)) return fail(ErrorCode::kNotFound, fmt::format("there is no configuration file {}", option));
+    if (!is_there(option))
+      return fail(ErrorCode::kNotFound, fmt::format("there is no configuration file {}", option));
     return fs::path(option);
   }
   if (is_there(kDefaultConfig)) return fs::path(kDefaultConfig);
   if (const auto path = from_environment("WAYBILL_CONFIG")) {
     if (is_there(*path)) return *path;
-    return fail(ErrorCode::kNotFound, fmt::format("WAYBILL_CONFIG names {}, which is not there", path->string()));
+    return fail(ErrorCode::kNotFound,
+                fmt::format("WAYBILL_CONFIG names {}, which is not there", path->string()));
   }
   return fail(ErrorCode::kNotFound,
-              "there is no waybill.yaml in this folder; name a configuration file with --config or in WAYBILL_CONFIG");
+              "there is no waybill.yaml in this folder; name a configuration file with --config or in "
+              "WAYBILL_CONFIG");
 }
 
 namespace {
@@ -90,7 +93,8 @@ Result<config::Config> load_config(const std::string& option) {
   return config;
 }
 
-ModelChoice choose_model(const config::Config& config, const std::string& model_option, const std::string& precision) {
+ModelChoice choose_model(const config::Config& config, const std::string& model_option,
+                         const std::string& precision) {
   ModelChoice choice = {.folder = config.encoder.model,
                         .precision = precision.empty() ? config.encoder.precision : precision,
                         .use_cache_file = config.encoder.cache_file};
@@ -122,10 +126,12 @@ Result<ModelChoice> choose_model(const std::string& model_option, const std::str
   std::optional<fs::path> found = from_environment("WAYBILL_MODEL");
   if (!found) found = default_model();
   if (!found) {
-    return fail(ErrorCode::kNotFound,
-                fmt::format("there is no model in {}; `waybill model fetch` brings it, --model or WAYBILL_MODEL names "
-                            "another folder",
-                            kDefaultModel));
+    return fail(
+        ErrorCode::kNotFound,
+        fmt::format(
+            "there is no model in {}; `waybill model fetch` brings it, --model or WAYBILL_MODEL names "
+            "another folder",
+            kDefaultModel));
   }
   choice.folder = *found;
   return choice;
@@ -144,7 +150,8 @@ Result<fs::path> find_shared_file(const std::string& name) {
 namespace {
 
 Result<embed::ModelOptions> model_options(const ModelChoice& choice) {
-  embed::ModelOptions options = {.folder = choice.folder, .precision = {}, .isa = {}, .use_cache_file = choice.use_cache_file};
+  embed::ModelOptions options = {
+      .folder = choice.folder, .precision = {}, .isa = {}, .use_cache_file = choice.use_cache_file};
   if (choice.precision == "auto") return options;
   options.precision = embed::parse_precision(choice.precision);
   if (options.precision) return options;
@@ -155,7 +162,8 @@ Result<embed::ModelOptions> model_options(const ModelChoice& choice) {
 Error with_remedy(Error error, const ModelChoice& choice) {
   if (is_there(choice.folder)) return error;
   return {ErrorCode::kNotFound,
-          fmt::format("there is no model folder {}; `waybill model fetch` brings all-MiniLM-L6-v2", choice.folder.string()),
+          fmt::format("there is no model folder {}; `waybill model fetch` brings all-MiniLM-L6-v2",
+                      choice.folder.string()),
           {}};
 }
 

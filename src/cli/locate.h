@@ -28,10 +28,11 @@ struct ModelChoice {
 // --model, else the encoder of the configuration that find_config finds, else $WAYBILL_MODEL, else
 // models/all-MiniLM-L6-v2 in the current folder or beside the program. `precision` may be empty: what the
 // configuration says, or "auto".
-[[nodiscard]] Result<ModelChoice> choose_model(const std::string& model_option, const std::string& config_option,
+[[nodiscard]] Result<ModelChoice> choose_model(const std::string& model_option,
+                                               const std::string& config_option,
                                                const std::string& precision);
-// For a configuration that is loaded already. Where its model folder is missing, $WAYBILL_MODEL or a model of the
-// same name beside the program steps in, and a note says so.
+// For a configuration that is loaded already. Where its model folder is missing, $WAYBILL_MODEL or a model of
+// the same name beside the program steps in, and a note says so.
 [[nodiscard]] ModelChoice choose_model(const config::Config& config, const std::string& model_option,
                                        const std::string& precision);
 

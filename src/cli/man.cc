@@ -1,11 +1,11 @@
 // `waybill man`: the manual pages, from the same declarations as the help text.
 #include "cli/man.h"
 
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/file.h"
 #include "cli/command.h"
@@ -101,7 +101,8 @@ std::string man_page(const CLI::App& root, const CommandTree& command) {
     out += ".SH ARGUMENTS\n" + option_list(list);
   }
   out += ".SH OPTIONS\n" + option_list(visible_options(*command.app, false));
-  if (command.app != &root) out += fmt::format(".PP\nThe options of\n.BR {} (1)\nare taken too.\n", root.get_name());
+  if (command.app != &root)
+    out += fmt::format(".PP\nThe options of\n.BR {} (1)\nare taken too.\n", root.get_name());
   if (const std::string examples = command.app->get_footer(); !examples.empty()) {
     out += ".SH EXAMPLES\n.nf\n" + roff(examples) + "\n.fi\n";
   }
@@ -138,20 +139,24 @@ Outcome run_man(const CLI::App& root, const ManOptions& options) {
     output.write(man_page(root, command));
     return finish(output);
   }
-  return fail(ErrorCode::kInvalidInput, fmt::format("there is no command \"{}\" to show the manual of", path));
+  return fail(ErrorCode::kInvalidInput,
+              fmt::format("there is no command \"{}\" to show the manual of", path));
 }
 
 }  // namespace
 
 void add_man(CLI::App& app) {
   auto options = std::make_shared<ManOptions>();
-  CLI::App& command = add_command(app, {.name = "man",
-                                        .summary = "print a manual page",
-                                        .details = "Prints the manual page of a command in the roff format that man "
-                                                   "reads, or writes the pages of all commands to a folder.",
-                                        .examples = "waybill man route | man -l -\n"
-                                                    "waybill man --output share/man/man1"});
-  command.add_option("COMMAND", options->command, "The command, as it is called (\"model info\"); waybill itself if none")
+  CLI::App& command =
+      add_command(app, {.name = "man",
+                        .summary = "print a manual page",
+                        .details = "Prints the manual page of a command in the roff format that man "
+                                   "reads, or writes the pages of all commands to a folder.",
+                        .examples = "waybill man route | man -l -\n"
+                                    "waybill man --output share/man/man1"});
+  command
+      .add_option("COMMAND", options->command,
+                  "The command, as it is called (\"model info\"); waybill itself if none")
       ->type_name("COMMAND");
   add_folder(command, "--output", options->folder, "Write all pages to this folder");
   set_action(command, [options, &app] { return run_man(app, *options); });

@@ -1,12 +1,12 @@
 #include "cli/output.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <iterator>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 

@@ -28,8 +28,8 @@ class Output {
   std::string buffer_;
 };
 
-// Appends one JSON value to a string, piece by piece. Strings are made valid UTF-8; numbers that JSON has no word
-// for become null. The caller keeps objects and arrays balanced.
+// Appends one JSON value to a string, piece by piece. Strings are made valid UTF-8; numbers that JSON has no
+// word for become null. The caller keeps objects and arrays balanced.
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}

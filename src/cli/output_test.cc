@@ -1,14 +1,14 @@
 #include "cli/output.h"
 
-#include <fcntl.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <array>
-#include <boost/json.hpp>
 #include <charconv>
 #include <limits>
 #include <random>
+
+#include <boost/json.hpp>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace waybill::cli {
 namespace {
@@ -16,7 +16,16 @@ namespace {
 TEST(JsonWriter, WritesObjectsAndArrays) {
   std::string out;
   JsonWriter json(out);
-  json.begin_object().key("a").begin_array().integer(1).integer(-2).end_array().key("b").string("x").key("c").boolean(true);
+  json.begin_object()
+      .key("a")
+      .begin_array()
+      .integer(1)
+      .integer(-2)
+      .end_array()
+      .key("b")
+      .string("x")
+      .key("c")
+      .boolean(true);
   json.key("d").null().key("e").begin_object().end_object().key("f").number(0.25).end_object();
   EXPECT_EQ(out, R"({"a":[1,-2],"b":"x","c":true,"d":null,"e":{},"f":0.25})");
 }

@@ -1,10 +1,10 @@
 // `waybill route`: which route each prompt takes, and why.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/command.h"
 #include "cli/commands.h"
@@ -75,7 +75,8 @@ class DecisionLines {
   [[nodiscard]] std::string line(const route::Decision& decision, std::string_view text) const {
     const std::string route_name(decision.route);
     const std::string model_name(decision.model);
-    std::string out = padded(paint(Style::kBold, route_name), route_width_) + "  " + padded(model_name, model_width_);
+    std::string out =
+        padded(paint(Style::kBold, route_name), route_width_) + "  " + padded(model_name, model_width_);
     out += fmt::format("  {:.2f}  {:<7}", decision.score, to_string(decision.tier));
     if (decision.degraded) out += paint(Style::kYellow, " degraded");
     if (!text.empty()) out += "  " + paint(Style::kDim, fit_width(text, kTextWidth));
@@ -107,7 +108,8 @@ std::string explanation_text(const route::Router& router, const route::Explanati
   out += fmt::format("  {} {} (model {}), {} tier: {}{}\n", paint(Style::kGreen, "→"),
                      paint(Style::kBold, decision.route), decision.model, to_string(decision.tier),
                      reason_text(decision), decision.degraded ? paint(Style::kYellow, ", degraded") : "");
-  Table routes({{"  score", Table::Align::kRight}, {"", Table::Align::kLeft}, {"route", Table::Align::kLeft}});
+  Table routes(
+      {{"  score", Table::Align::kRight}, {"", Table::Align::kLeft}, {"route", Table::Align::kLeft}});
   for (const route::ScoredRoute& scored : explanation.runners_up) {
     const bool above = scored.score >= explanation.threshold;
     routes.add_row({fmt::format("{:.3f}", scored.score),
@@ -118,9 +120,12 @@ std::string explanation_text(const route::Router& router, const route::Explanati
     out += routes.text();
     out += fmt::format("  {:.3f}  threshold\n", explanation.threshold);
   }
-  Table nearest({{"  cosine", Table::Align::kRight}, {"route", Table::Align::kLeft}, {"nearest utterances", Table::Align::kLeft}});
+  Table nearest({{"  cosine", Table::Align::kRight},
+                 {"route", Table::Align::kLeft},
+                 {"nearest utterances", Table::Align::kLeft}});
   for (const route::NearestUtterance& near : explanation.nearest) {
-    nearest.add_row({fmt::format("{:.3f}", near.similarity), router.routes()[near.route].name, fit_width(near.text, 60)});
+    nearest.add_row(
+        {fmt::format("{:.3f}", near.similarity), router.routes()[near.route].name, fit_width(near.text, 60)});
   }
   if (!nearest.empty()) out += nearest.text();
   return out + "\n";
@@ -142,8 +147,9 @@ class RouteRun {
     } else {
       const auto decisions = route::decide_batch(router_, model_, prompts, options_.threads, scratch_);
       for (std::size_t i = 0; i < prompts.size(); ++i) {
-        output_.write(options_.json ? decision_json(decisions[i])
-                                    : lines_.line(decisions[i], show_text ? std::string_view(prompts[i]) : ""));
+        output_.write(options_.json
+                          ? decision_json(decisions[i])
+                          : lines_.line(decisions[i], show_text ? std::string_view(prompts[i]) : ""));
       }
     }
     return output_.flush();
@@ -161,7 +167,8 @@ class RouteRun {
 Outcome run_route(const RouteOptions& options) {
   const Result<config::Config> config = load_config(options.config);
   if (!config) return std::unexpected(config.error());
-  const Result<embed::DecisionModels> models = load_decision_models(choose_model(*config, options.model, options.precision));
+  const Result<embed::DecisionModels> models =
+      load_decision_models(choose_model(*config, options.model, options.precision));
   if (!models) return std::unexpected(models.error());
   ProgressLine progress;
   const auto router = route::Router::load(
@@ -193,20 +200,25 @@ Outcome run_route(const RouteOptions& options) {
 void add_route(CLI::App& app) {
   auto options = std::make_shared<RouteOptions>();
   CLI::App& command = add_command(
-      app, {.name = "route",
-            .summary = "decide which route each prompt takes",
-            .details = "Prints the route, its model, the score (a calibrated probability) and the tier that decided, one "
-                       "line for each prompt and in order. Without arguments the prompts are read from standard input, a "
-                       "line each, and answered as they come.",
-            .examples = "waybill route \"what is the refund policy?\"\n"
-                        "waybill route --explain \"what is the refund policy?\"\n"
-                        "waybill route --json < prompts.txt\n"
-                        "waybill route --config support.yaml --precision f32 < prompts.txt"});
+      app,
+      {.name = "route",
+       .summary = "decide which route each prompt takes",
+       .details =
+           "Prints the route, its model, the score (a calibrated probability) and the tier that decided, one "
+           "line for each prompt and in order. Without arguments the prompts are read from standard input, a "
+           "line each, and answered as they come.",
+       .examples = "waybill route \"what is the refund policy?\"\n"
+                   "waybill route --explain \"what is the refund policy?\"\n"
+                   "waybill route --json < prompts.txt\n"
+                   "waybill route --config support.yaml --precision f32 < prompts.txt"});
   add_texts(command, options->texts, "The prompts; standard input if there are none");
   add_config_option(command, options->config);
-  command.add_flag("--explain", options->explain, "Also the threshold, the runners-up and the nearest utterances");
-  add_json_flag(command, options->json, "One object a line: route, model, score, tier, degraded, reason; with --explain also threshold, "
-                   "runners_up, nearest");
+  command.add_flag("--explain", options->explain,
+                   "Also the threshold, the runners-up and the nearest utterances");
+  add_json_flag(
+      command, options->json,
+      "One object a line: route, model, score, tier, degraded, reason; with --explain also threshold, "
+      "runners_up, nearest");
   add_precision_option(command, options->precision);
   add_model_option(command, options->model);
   add_threads_option(command, options->threads);

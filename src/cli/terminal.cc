@@ -1,9 +1,5 @@
 #include "cli/terminal.h"
 
-#include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -12,6 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <utility>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/utf8.h"
 
@@ -211,7 +211,8 @@ std::string Table::text() const {
   return out;
 }
 
-ProgressLine::ProgressLine() : enabled_(is_terminal(Stream::kErr)), started_(std::chrono::steady_clock::now()) {}
+ProgressLine::ProgressLine()
+    : enabled_(is_terminal(Stream::kErr)), started_(std::chrono::steady_clock::now()) {}
 
 ProgressLine::~ProgressLine() { clear(); }
 
@@ -241,8 +242,9 @@ void ProgressLine::update(std::string_view what, std::size_t done, std::size_t t
     std::fflush(stderr);
     return;
   }
-  const std::string line = fmt::format("{} {}{} {:3.0f} % {}", what_, paint(Style::kCyan, filled, Stream::kErr),
-                                       std::string(kBarWidth - display_width(filled), ' '), share * 100, left);
+  const std::string line =
+      fmt::format("{} {}{} {:3.0f} % {}", what_, paint(Style::kCyan, filled, Stream::kErr),
+                  std::string(kBarWidth - display_width(filled), ' '), share * 100, left);
   fmt::print(stderr, "\r\x1B[K{}", line);
   std::fflush(stderr);
 }

@@ -1,5 +1,6 @@
-// What a person sees: colours, tables and progress, each only where there is a person. Colours are on when the
-// stream is a terminal, NO_COLOR (no-color.org) is not set and TERM is not "dumb"; --color decides otherwise.
+// What a person sees: colours, tables and progress, each only where there is a person. Colours are on when
+// the stream is a terminal, NO_COLOR (no-color.org) is not set and TERM is not "dumb"; --color decides
+// otherwise.
 #pragma once
 
 #include <chrono>
@@ -66,8 +67,8 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// A line on stderr that shows how far long work is. Appears after half a second (short work shows nothing), is
-// redrawn ten times a second, and is gone when the object is. Thread-safe.
+// A line on stderr that shows how far long work is. Appears after half a second (short work shows nothing),
+// is redrawn ten times a second, and is gone when the object is. Thread-safe.
 class ProgressLine {
  public:
   ProgressLine();

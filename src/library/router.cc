@@ -1,15 +1,16 @@
-#include <waybill/router.h>
+#include "route/router.h"
 
 #include <exception>
 #include <mutex>
 #include <new>
 #include <utility>
 
+#include <waybill/router.h>
+
 #include "config/config.h"
 #include "embed/decision_models.h"
 #include "embed/text.h"
 #include "route/decide_batch.h"
-#include "route/router.h"
 
 namespace waybill {
 namespace {
@@ -108,7 +109,8 @@ Result<embed::ModelOptions> model_options(const config::Config& config, const Ro
     out.precision = embed::parse_precision(precision);
     if (!out.precision) {
       return fail(ErrorCode::kInvalidInput,
-                  "there is no precision \"" + precision + "\"; it is one of f32, bf16, int16, int8", "precision");
+                  "there is no precision \"" + precision + "\"; it is one of f32, bf16, int16, int8",
+                  "precision");
     }
   }
   return out;
@@ -116,7 +118,8 @@ Result<embed::ModelOptions> model_options(const config::Config& config, const Ro
 
 }  // namespace
 
-std::expected<Router, Error> Router::load(const std::filesystem::path& config_file, const RouterOptions& options) {
+std::expected<Router, Error> Router::load(const std::filesystem::path& config_file,
+                                          const RouterOptions& options) {
   return guarded([&]() -> std::expected<Router, Error> {
     auto state = std::make_unique<State>();
     auto config = config::load(config_file);
@@ -159,8 +162,8 @@ std::expected<std::vector<Decision>, Error> Router::route_batch(std::span<const 
     const Lent scratch(state_->scratch);
     std::vector<Decision> decisions;
     decisions.reserve(prompts.size());
-    for (const auto& decision : ::waybill::route::decide_batch(*state_->router, *state_->models.first, prompts, state_->threads,
-                                                               scratch.get())) {
+    for (const auto& decision : ::waybill::route::decide_batch(*state_->router, *state_->models.first,
+                                                               prompts, state_->threads, scratch.get())) {
       decisions.push_back(public_decision(decision));
     }
     return decisions;
@@ -174,7 +177,8 @@ std::expected<std::vector<float>, Error> Router::embed(std::string_view text) co
 
 std::expected<std::vector<float>, Error> Router::embed_batch(std::span<const std::string> texts) const {
   return guarded([&]() -> std::expected<std::vector<float>, Error> {
-    return embed::embed_texts(state_->embedder(), texts, state_->router->text_options(), texts.size() == 1 ? 1 : state_->threads);
+    return embed::embed_texts(state_->embedder(), texts, state_->router->text_options(),
+                              texts.size() == 1 ? 1 : state_->threads);
   });
 }
 
