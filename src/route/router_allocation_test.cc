@@ -1,0 +1,76 @@
+// Replaces operator new for this test binary, to count.
+#include <atomic>
+#include <cstdlib>
+#include <new>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "route/router.h"
+#include "route/test_model.h"
+
+namespace {
+std::atomic<std::size_t> allocations{0};
+}  // namespace
+
+// NOLINTBEGIN: the signatures are the standard's
+void* operator new(std::size_t size) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+void* operator new[](std::size_t size) { return operator new(size); }
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND
+
+namespace waybill::route {
+namespace {
+
+TEST(RouterAllocation, NoTierAllocatesAfterWarmUp) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("waybill-allocation-" + std::to_string(::getpid()));
+  config::Config config;
+  config.cache_folder = folder;
+  for (const auto& [name, text] : {std::pair("weather", "will it rain tomorrow"), std::pair("banking", "pay this bill"),
+                                   std::pair("music", "play some jazz")}) {
+    config::Route& route = config.routes.emplace_back();
+    route.name = route.model = name;
+    route.utterances.push_back({.text = text, .position = {}});
+  }
+  const embed::Model exact = load_testing_model(embed::Precision::kF32);
+  RouterOptions options;
+  options.wait_for_static = true;
+  options.exact_model = &exact;
+  const auto loaded = Router::load(config, testing_model(), options);
+  ASSERT_TRUE(loaded) << loaded.error().message;
+  const Router& router = **loaded;
+
+  std::vector<std::string> prompts;
+  for (int i = 0; i < 60; ++i) {
+    prompts.push_back("is it going to rain or shall I play song number " + std::to_string(i));
+  }
+  DecideScratch scratch;
+  for (std::size_t i = 0; i < 20; ++i) {
+    (void)router.decide(prompts[i], scratch);
+    (void)router.decide_degraded(prompts[59 - i], scratch);
+  }
+  const std::size_t before = allocations;
+  for (std::size_t i = 20; i < 40; ++i) {
+    (void)router.decide_degraded(prompts[i], scratch);  // static
+    (void)router.decide(prompts[i], scratch);           // encoder
+    (void)router.decide(prompts[i], scratch);           // cache
+  }
+  EXPECT_EQ(allocations - before, 0U) << "in 60 decisions";
+  EXPECT_GE(router.cache_stats().hits, 20U);
+  const std::vector<int> proof(100);
+  EXPECT_GT(allocations - before, 0U) << "and the counter counts";
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace waybill::route
