@@ -58,7 +58,7 @@ def torch_peer(dtype):
     return run
 
 
-def export(path, transformer_only=False):
+def export(path):
     import torch
 
     if path.exists():
@@ -77,8 +77,10 @@ def ort_file(int8):
         from onnxruntime.transformers import optimizer
         optimizer.optimize_model(str(plain), model_type="bert", num_heads=12, hidden_size=384).save_model_to_file(str(fused))
     if int8 and not quantized.exists():
+        from onnx import TensorProto
         from onnxruntime.quantization import QuantType, quantize_dynamic
-        quantize_dynamic(str(fused), str(quantized), weight_type=QuantType.QInt8)
+        quantize_dynamic(str(fused), str(quantized), weight_type=QuantType.QInt8,
+                         extra_options={"DefaultTensorType": TensorProto.FLOAT})  # fused nodes have no inferred type
     return quantized if int8 else fused
 
 
