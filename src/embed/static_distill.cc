@@ -41,7 +41,7 @@ std::vector<TokenId> used_entries(const Tokenizer& tokenizer) {
 // model2vec does it: odd, but 3 points more accuracy on Banking77 than the right way round, and half a point
 // less on CLINC150.
 Rows embed_entries(const Model& model, std::span<const TokenId> entries, unsigned threads,
-                   const Progress& progress) {
+                   const Progress& progress, const std::stop_token& stop) {
   Rows out(static_cast<Index>(entries.size()), static_cast<Index>(model.dim()));
   std::atomic<std::size_t> next{0};
   std::mutex mutex;
@@ -50,7 +50,7 @@ Rows embed_entries(const Model& model, std::span<const TokenId> entries, unsigne
     Workspace workspace;
     std::vector<TokenId> ids;
     std::vector<std::uint32_t> offsets;
-    for (std::size_t begin; (begin = next.fetch_add(kSequencesPerBatch)) < entries.size();) {
+    for (std::size_t begin; !stop.stop_requested() && (begin = next.fetch_add(kSequencesPerBatch)) < entries.size();) {
       const auto batch = entries.subspan(begin, std::min(kSequencesPerBatch, entries.size() - begin));
       ids.clear();
       offsets.assign(1, 0);
@@ -106,7 +106,9 @@ void quantise(std::span<const float> row, float weight, float& scale, std::int8_
 
 }  // namespace
 
-StaticRows distill_static_rows(const Model& model, unsigned threads, const Progress& progress) {
+Result<StaticRows> distill_static_rows(const Model& model, unsigned threads, const Progress& progress,
+                                       const std::stop_token& stop) {
+  const auto cancelled = [] { return fail(ErrorCode::kCancelled, "the static table was not distilled: stopped"); };
   const std::vector<TokenId> entries = used_entries(model.tokenizer());
   StaticRows out;
   out.dim = std::min({kStaticDim, model.dim(), std::max<std::size_t>(entries.size(), 1)});
@@ -114,9 +116,11 @@ StaticRows distill_static_rows(const Model& model, unsigned threads, const Progr
   out.scales.assign(model.tokenizer().vocabulary_size(), 0);
   out.values.assign(out.scales.size() * out.stride, 0);
   if (entries.empty()) return out;
-  Rows rows = embed_entries(model, entries, threads, progress);
+  Rows rows = embed_entries(model, entries, threads, progress, stop);
+  if (stop.stop_requested()) return cancelled();
   centre(rows);
   const Eigen::MatrixXf axes = principal_axes(rows, static_cast<Index>(out.dim));
+  if (stop.stop_requested()) return cancelled();
   for (Index begin = 0; begin < rows.rows(); begin += kRowsPerBlock) {
     const Rows projected = rows.middleRows(begin, std::min(kRowsPerBlock, rows.rows() - begin)) * axes;
     for (Index i = 0; i < projected.rows(); ++i) {

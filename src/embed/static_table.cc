@@ -144,7 +144,8 @@ Result<StaticTable> StaticTable::load(const Model& model) {
 }
 
 Result<StaticTable> StaticTable::load_or_distill(const Model& model, unsigned threads,
-                                                 const Progress& progress, StaticTableReport* report) {
+                                                 const Progress& progress, StaticTableReport* report,
+                                                 const std::stop_token& stop) {
   StaticTableReport unread;
   StaticTableReport& said = report != nullptr ? *report : unread;
   said = {};
@@ -159,17 +160,18 @@ Result<StaticTable> StaticTable::load_or_distill(const Model& model, unsigned th
   } else if (cached.error().code != ErrorCode::kNotFound) {
     said.cache_note = cached.error().message;
   }
-  StaticRows rows = distill_static_rows(model, threads, progress);
-  const Status written = write(cache_file(model), rows, model.hash());
+  Result<StaticRows> rows = distill_static_rows(model, threads, progress, stop);
+  if (!rows) return std::unexpected(std::move(rows.error()));
+  const Status written = write(cache_file(model), *rows, model.hash());
   if (!written) {
     said.cache_note =
         fmt::format("the static table is not kept for the next start: {}", written.error().message);
-    return finish(of(std::move(rows)));
+    return finish(of(std::move(*rows)));
   }
   // The mapped file can be dropped from memory and is shared by processes; the copy on the heap cannot and is
   // not.
   if (auto mapped = load(model)) return finish(std::move(*mapped));
-  return finish(of(std::move(rows)));
+  return finish(of(std::move(*rows)));
 }
 
 void StaticTable::embed(std::span<const TokenId> ids, std::span<float> out) const noexcept {

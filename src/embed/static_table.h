@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -42,10 +43,11 @@ class StaticTable {
  public:
   // From the cache file beside the model when there is one for the model's hash that is whole; else distilled
   // (seconds) and written there. Works without a file where it cannot be written; the report says so.
-  // threads: 0 for one per core.
+  // threads: 0 for one per core. kCancelled soon after it is asked to stop.
   [[nodiscard]] static Result<StaticTable> load_or_distill(const Model& model, unsigned threads,
                                                            const Progress& progress = {},
-                                                           StaticTableReport* report = nullptr);
+                                                           StaticTableReport* report = nullptr,
+                                                           const std::stop_token& stop = {});
   // Only if the cache file is there (kNotFound otherwise) and whole (kCorrupt).
   [[nodiscard]] static Result<StaticTable> load(const Model& model);
   [[nodiscard]] static std::filesystem::path cache_file(const Model& model);

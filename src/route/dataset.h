@@ -1,4 +1,4 @@
-// Labelled texts from files: what routes are made of, fitted on and evaluated with. docs/datasets.md has the formats.
+// Labelled texts from files: what routes are made of, fitted on and evaluated with. docs/routing.md has the formats.
 #pragma once
 
 #include <cstddef>

@@ -148,8 +148,8 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
   }
   head_settings.progress = {};
   static_slot.run([this, make, head_settings = std::move(head_settings), threads = options.threads](std::stop_token stop) mutable {
-    head_settings.stop = std::move(stop);
-    make(embed::StaticTable::load_or_distill(reference(), threads), head_settings, FitMode::kFit);
+    head_settings.stop = stop;
+    make(embed::StaticTable::load_or_distill(reference(), threads, {}, nullptr, stop), head_settings, FitMode::kFit);
   });
 }
 
