@@ -97,7 +97,9 @@ TEST_P(DecisionQualityOf, AccuracyOnValidationReachesItsFloor) {
   EXPECT_GE(metrics.accuracy, GetParam().floor);
   EXPECT_GE(metrics.kept, 0.90) << "automatic thresholds reject about 5 % of what is in scope";
   EXPECT_LE(metrics.calibration_error, 0.06);
-  if (GetParam().out_of_scope) EXPECT_GE(metrics.out_of_scope_auroc, 0.96);
+  if (GetParam().out_of_scope) {
+    EXPECT_GE(metrics.out_of_scope_auroc, 0.96);
+  }
 }
 
 TEST_P(DecisionQualityOf, ThePlanForThisCpuDecidesAsFloat32) {
@@ -137,7 +139,7 @@ TEST_P(DecisionQualityOf, TheStaticTierSpeaksForTheEncoderOnlyWhereItAgrees) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Validation, DecisionQualityOf, testing::ValuesIn(kCases),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& of) { return of.param.name; });
 
 }  // namespace
 }  // namespace waybill::route

@@ -38,7 +38,7 @@ class Recheck : public testing::Test {
     std::vector<float> x(kDim);
     for (float& v : x) v = 0.6F * normal_(random_) / std::sqrt(static_cast<float>(kDim));
     const float share = std::uniform_real_distribution<float>(0, 1)(random_);
-    const std::uint32_t route = random_() % kRoutes;
+    const auto route = static_cast<std::uint32_t>(random_() % kRoutes);
     x[route] += share;
     x[(route + 1) % kRoutes] += 1 - share;
     append_unit(std::move(x), out);
