@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/cpu.h"
+#include "base/json_writer.h"
 #include "cli/bench_encoder.h"
 #include "cli/command.h"
 #include "cli/commands.h"

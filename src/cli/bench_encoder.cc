@@ -11,6 +11,7 @@
 
 #include "base/cpu.h"
 #include "base/file.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/common_options.h"
 #include "cli/locate.h"

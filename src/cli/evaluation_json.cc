@@ -1,7 +1,7 @@
 // The evaluation for programs: one JSON object, names as in route/evaluation.h. What cannot be said (the
 // AUROC when no text is out of scope) is null.
+#include "base/json_writer.h"
 #include "cli/evaluation_report.h"
-#include "cli/output.h"
 
 namespace waybill::cli {
 namespace {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
 #include "base/suggest.h"
 #include "cli/command.h"
 #include "cli/commands.h"

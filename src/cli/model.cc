@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/cpu.h"
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"

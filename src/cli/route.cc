@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "base/json_writer.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
