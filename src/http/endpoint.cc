@@ -1,0 +1,271 @@
+#include "http/endpoint.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace waybill::http {
+namespace {
+
+constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
+constexpr int kFirstSystemdDescriptor = 3;
+
+std::unexpected<Error> system_failure(const Endpoint& endpoint, const char* what, int error) {
+  std::string hint;
+  if (error == EADDRINUSE) hint = "; another program listens there: stop it or choose another address";
+  if (error == EACCES)
+    hint = "; ports below 1024 and foreign folders need more rights: choose another address";
+  if (error == EADDRNOTAVAIL) hint = "; this machine has no such address";
+  return fail(ErrorCode::kIo,
+              fmt::format("{}: cannot {} ({}){}", endpoint.text(), what, std::strerror(error), hint),
+              "server.listen");
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int value) : value_(value) {}
+  ~Descriptor() {
+    if (value_ >= 0) ::close(value_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  [[nodiscard]] int get() const { return value_; }
+  [[nodiscard]] int release() { return std::exchange(value_, -1); }
+
+ private:
+  int value_;
+};
+
+std::string address_text(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    ::inet_ntop(AF_INET, &v4.sin_addr, text.data(), text.size());
+    return fmt::format("{}:{}", text.data(), ntohs(v4.sin_port));
+  }
+  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+  ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size());
+  return fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port));
+}
+
+Result<ListeningSocket> listen_tcp(const Endpoint& endpoint, const addrinfo& address, unsigned short port) {
+  Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return system_failure(endpoint, "open a socket", errno);
+  const int on = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+  sockaddr_storage bound{};
+  std::memcpy(&bound, address.ai_addr, address.ai_addrlen);
+  if (bound.ss_family == AF_INET) {
+    reinterpret_cast<sockaddr_in&>(bound).sin_port = htons(port);
+  } else {
+    reinterpret_cast<sockaddr_in6&>(bound).sin6_port = htons(port);
+    const int only = endpoint.host.empty() ? 0 : 1;
+    ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof only);
+  }
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&bound), address.ai_addrlen) != 0) {
+    return system_failure(endpoint, "listen", errno);
+  }
+  if (::listen(socket.get(), kBacklog) != 0) return system_failure(endpoint, "listen", errno);
+  socklen_t size = sizeof bound;
+  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size);
+  return ListeningSocket(socket.release(), address_text(bound), {});
+}
+
+// With SO_REUSEPORT a second program of the same user would share the port without a word. A socket bound
+// without the option finds out first.
+Status check_free(const Endpoint& endpoint, const addrinfo& address) {
+  if (endpoint.port == 0) return {};
+  const Descriptor probe(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  ::setsockopt(probe.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  if (::bind(probe.get(), address.ai_addr, address.ai_addrlen) != 0)
+    return system_failure(endpoint, "listen", errno);
+  return {};
+}
+
+Result<std::vector<ListeningSocket>> listen_tcp(const Endpoint& endpoint, unsigned copies) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_ADDRCONFIG;
+  if (endpoint.host.empty()) hints.ai_family = AF_UNSPEC;
+  addrinfo* found = nullptr;
+  const std::string port = std::to_string(endpoint.port);
+  const int looked_up =
+      ::getaddrinfo(endpoint.host.empty() ? nullptr : endpoint.host.c_str(), port.c_str(), &hints, &found);
+  if (looked_up != 0) {
+    return fail(
+        ErrorCode::kInvalidInput,
+        fmt::format("{}: the host cannot be looked up ({})", endpoint.text(), ::gai_strerror(looked_up)),
+        "server.listen");
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
+  // Every address: one IPv6 socket takes IPv4 as well.
+  const addrinfo* chosen = found;
+  if (endpoint.host.empty()) {
+    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+      if (each->ai_family == AF_INET6) chosen = each;
+    }
+  }
+  if (const Status is_free = check_free(endpoint, *chosen); !is_free) return std::unexpected(is_free.error());
+  std::vector<ListeningSocket> sockets;
+  unsigned short bound_port = endpoint.port;
+  for (unsigned i = 0; i < copies; ++i) {
+    Result<ListeningSocket> socket = listen_tcp(endpoint, *chosen, bound_port);
+    if (!socket) return std::unexpected(socket.error());
+    const std::string& address = socket->address();
+    const std::size_t colon = address.rfind(':');
+    std::from_chars(address.data() + colon + 1, address.data() + address.size(), bound_port);
+    sockets.push_back(std::move(*socket));
+  }
+  return sockets;
+}
+
+// Whether a server answers at the path; a file that nobody listens on is left over from a crash.
+bool is_alive(const sockaddr_un& address) {
+  const Descriptor probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+Result<std::vector<ListeningSocket>> listen_unix(const Endpoint& endpoint) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (endpoint.path.size() >= sizeof address.sun_path) {
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("{}: a UNIX socket's path has at most {} bytes", endpoint.text(),
+                            sizeof address.sun_path - 1),
+                "server.listen");
+  }
+  std::memcpy(address.sun_path, endpoint.path.c_str(), endpoint.path.size() + 1);
+  struct stat status{};
+  if (::lstat(endpoint.path.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode)) return system_failure(endpoint, "listen: a file is in the way", EEXIST);
+    if (is_alive(address)) return system_failure(endpoint, "listen", EADDRINUSE);
+    ::unlink(endpoint.path.c_str());
+  }
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0) return system_failure(endpoint, "open a socket", errno);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.get(), kBacklog) != 0) {
+    return system_failure(endpoint, "listen", errno);
+  }
+  std::vector<ListeningSocket> sockets;
+  sockets.emplace_back(socket.release(), endpoint.text(), endpoint.path);
+  return sockets;
+}
+
+// The protocol is small enough not to need libsystemd: LISTEN_PID, LISTEN_FDS, descriptors from 3 up.
+Result<std::vector<ListeningSocket>> listen_systemd(const Endpoint& endpoint) {
+  const char* pid = std::getenv("LISTEN_PID");
+  const char* count_text = std::getenv("LISTEN_FDS");
+  if (pid == nullptr || count_text == nullptr || std::string_view(pid) != std::to_string(::getpid())) {
+    return fail(ErrorCode::kInvalidInput,
+                "server.listen says \"systemd\", but systemd has handed no socket over; start it by a "
+                ".socket unit, or "
+                "give an address",
+                "server.listen");
+  }
+  std::vector<ListeningSocket> sockets;
+  for (int i = 0; i < std::atoi(count_text); ++i) {
+    const int descriptor = kFirstSystemdDescriptor + i;
+    if (::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK) != 0) {
+      return system_failure(endpoint, "use a socket", errno);
+    }
+    ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    sockets.emplace_back(descriptor, fmt::format("systemd:{}", descriptor), std::string());
+  }
+  return sockets;
+}
+
+}  // namespace
+
+std::string Endpoint::text() const {
+  switch (kind) {
+    case Kind::kUnix:
+      return "unix:" + path;
+    case Kind::kSystemd:
+      return "systemd";
+    case Kind::kTcp:
+      break;
+  }
+  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
+                                             : fmt::format("[{}]:{}", host, port);
+}
+
+bool Endpoint::is_local() const {
+  if (kind == Kind::kUnix) return true;
+  return kind == Kind::kTcp && (host == "localhost" || host == "::1" || host.starts_with("127."));
+}
+
+Result<Endpoint> parse_endpoint(std::string_view text) {
+  const auto wrong = [text](std::string_view why) {
+    return fail(
+        ErrorCode::kInvalidInput,
+        fmt::format("\"{}\" is no address to listen on: {}; write \"127.0.0.1:8000\", \"[::1]:8000\", "
+                    "\":8000\", \"unix:/run/waybill.sock\" or \"systemd\"",
+                    text, why),
+        "server.listen");
+  };
+  Endpoint endpoint;
+  if (text == "systemd") {
+    endpoint.kind = Endpoint::Kind::kSystemd;
+    return endpoint;
+  }
+  if (text.starts_with("unix:")) {
+    endpoint.kind = Endpoint::Kind::kUnix;
+    endpoint.path = text.substr(5);
+    if (endpoint.path.empty()) return wrong("there is no path");
+    return endpoint;
+  }
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return wrong("there is no port");
+  std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return wrong("an IPv6 address stands in brackets");
+  }
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
+  if (error != std::errc() || end != port.data() + port.size())
+    return wrong("the port is no number up to 65535");
+  endpoint.host = host == "*" ? std::string() : std::string(host);
+  return endpoint;
+}
+
+ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      address_(std::move(other.address_)),
+      unlink_path_(std::exchange(other.unlink_path_, {})) {}
+
+ListeningSocket::~ListeningSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!unlink_path_.empty()) ::unlink(unlink_path_.c_str());
+}
+
+Result<std::vector<ListeningSocket>> listen_on(const Endpoint& endpoint, unsigned copies) {
+  switch (endpoint.kind) {
+    case Endpoint::Kind::kUnix:
+      return listen_unix(endpoint);
+    case Endpoint::Kind::kSystemd:
+      return listen_systemd(endpoint);
+    case Endpoint::Kind::kTcp:
+      break;
+  }
+  return listen_tcp(endpoint, copies);
+}
+
+}  // namespace waybill::http

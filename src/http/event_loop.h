@@ -1,0 +1,86 @@
+// One thread that waits for sockets and timers, and runs what is posted to it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "base/clock.h"
+#include "base/executor.h"
+
+namespace waybill::http {
+
+// Called by the loop's thread at every tick.
+struct EventLoopHooks {
+  std::function<void(unsigned index, Duration lag)> lag;  // how late the tick came
+  std::function<void(unsigned index)> tick;               // what has to be looked at now and then
+};
+
+// What a loop is doing, for whoever asks from another thread why it does not answer.
+struct LoopActivity {
+  TimePoint since{};
+  const char* what = nullptr;  // a literal; null while the loop waits for events
+};
+
+// Work that was posted before stop() still runs. Nothing that runs here may block, or compute for more than a
+// fraction of a millisecond.
+class EventLoop final : public Executor {
+ public:
+  static constexpr Duration kTick = std::chrono::milliseconds(100);
+
+  EventLoop(unsigned index, EventLoopHooks hooks);
+  ~EventLoop() override;  // stop() and join
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  void start();  // the thread, named io-N
+  void stop();
+  void join();
+
+  void post(std::move_only_function<void()> work) override;
+
+  [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
+  [[nodiscard]] unsigned index() const noexcept { return index_; }
+  // For the Date header; this loop's thread only.
+  [[nodiscard]] std::string_view date() const noexcept { return date_; }
+
+  // Brackets work for activity(); this loop's thread only.
+  class Activity {
+   public:
+    Activity(EventLoop& loop, const char* what) noexcept : loop_(loop) { loop_.begin(what); }
+    ~Activity() { loop_.begin(nullptr); }
+    Activity(const Activity&) = delete;
+    Activity& operator=(const Activity&) = delete;
+
+   private:
+    EventLoop& loop_;
+  };
+  // Thread-safe. `alive` is the loop's last tick: one that is older than a few ticks is a loop that hangs.
+  [[nodiscard]] LoopActivity activity() const noexcept;
+  [[nodiscard]] TimePoint last_tick() const noexcept;
+
+ private:
+  void begin(const char* what) noexcept;
+  void schedule_tick(TimePoint due);
+  void on_tick(TimePoint due);
+
+  const unsigned index_;
+  const EventLoopHooks hooks_;
+  boost::asio::io_context context_;
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  boost::asio::steady_timer timer_;
+  std::string date_;
+  std::atomic<const char*> activity_{nullptr};
+  std::atomic<Duration::rep> activity_since_{0};
+  std::atomic<Duration::rep> last_tick_{0};
+  std::thread thread_;
+};
+
+}  // namespace waybill::http

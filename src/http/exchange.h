@@ -1,0 +1,62 @@
+// A request on its way through a handler, and the response that comes of it.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "http/event_loop.h"
+#include "http/request.h"
+#include "http/request_parser.h"
+#include "http/response.h"
+#include "http/task.h"
+
+namespace waybill::http {
+
+// Which of the server's listeners a connection came through.
+enum class Surface : std::uint8_t { kPublic, kAdmin };
+
+struct Peer {
+  std::string address;  // "203.0.113.7"; empty for a UNIX socket
+  Surface surface = Surface::kPublic;
+  bool tls = false;
+};
+
+// Lives as long as its connection and is reused by it. Used by the loop's thread only, but for cancelled().
+class Exchange {
+ public:
+  // What became of a response: all of its bytes were handed to the system, or the client had gone.
+  using OnSent = std::move_only_function<void(bool sent)>;
+
+  virtual ~Exchange() = default;
+
+  Request request;
+  Response response;
+  // Called once when the response is on its way or cannot be; never called if the handler throws.
+  OnSent on_sent;
+
+  [[nodiscard]] virtual EventLoop& loop() noexcept = 0;
+  [[nodiscard]] virtual const Peer& peer() const noexcept = 0;
+  // To be called before waiting for something slow: from then on a client that hangs up sets cancelled().
+  virtual void watch_for_hang_up() = 0;
+  // Becomes true when nobody waits for the response any more.
+  [[nodiscard]] const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
+
+ protected:
+  std::atomic<bool> cancelled_{false};
+};
+
+// What the server does with requests. Called on the connection's loop, for many connections at a time; must
+// outlive the server.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // Fills exchange.response. What it throws becomes a bare 500.
+  virtual Task<> handle(Exchange& exchange) = 0;
+  // Fills exchange.response for what never became a request; exchange.request holds what could be read of it.
+  virtual void refuse(Exchange& exchange, const ParseFailure& failure) = 0;
+};
+
+}  // namespace waybill::http

@@ -1,0 +1,36 @@
+// One HTTP response as a handler gives it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace waybill::http {
+
+struct Response {
+  unsigned status = 200;
+  std::string_view content_type = "application/json";  // a literal; empty: no body
+  std::string headers;  // more of them, each "name: value\r\n", values checked by who adds them
+  std::string body;
+  bool close = false;  // the connection is not kept
+
+  // A value with a line break or another control character in it is left out: no response splitting.
+  void add_header(std::string_view name, std::string_view value);
+  void clear();
+};
+
+[[nodiscard]] std::string_view reason_phrase(unsigned status) noexcept;  // "Not Found"
+
+struct WriteOptions {
+  std::string_view date;   // "Sun, 06 Nov 1994 08:49:37 GMT"
+  bool head_only = false;  // the answer to HEAD: what GET would say, without the body
+  bool keep_alive = true;
+  int minor_version = 1;  // of the request
+};
+
+// Appends the response's bytes to `out`.
+void write_response(const Response& response, const WriteOptions& options, std::string& out);
+
+// The date of HTTP headers (RFC 9110 section 5.6.7) for seconds since 1970.
+[[nodiscard]] std::string http_date(long long unix_seconds);
+
+}  // namespace waybill::http

@@ -1,0 +1,294 @@
+#include "http/session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+
+namespace waybill::http {
+namespace {
+
+constexpr std::size_t kReadBytes = 16U << 10;
+constexpr std::size_t kFlushBytes = 64U << 10;  // pipelined responses are sent together up to this
+constexpr std::size_t kKeptBytes = 64U << 10;   // larger buffers are given back between requests
+constexpr Duration kLingerTime = std::chrono::seconds(2);
+constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+
+constexpr ParseFailure kHeaderTimeout = {408, "header_timeout",
+                                         "The request's headers did not arrive in time; send them faster "
+                                         "(server.header_timeout)."};
+constexpr ParseFailure kBodyTimeout = {
+    408, "body_timeout", "The request's body stopped arriving; send it faster (server.body_timeout)."};
+constexpr ParseFailure kUnknownExpectation = {417, "unknown_expectation",
+                                              "The only expectation known here is \"Expect: 100-continue\"."};
+
+TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
+
+}  // namespace
+
+Session::Session(EventLoop& loop, int descriptor, const TlsContext* tls, Peer peer,
+                 const SessionLimits& limits, Handler& handler, SessionCounters& counters)
+    : loop_(loop),
+      stream_(loop.context(), descriptor, tls),
+      peer_(std::move(peer)),
+      limits_(limits),
+      handler_(handler),
+      counters_(counters),
+      parser_(request, limits.parser) {}
+
+Task<> Session::run() {
+  const bool ready = co_await handshake();
+  while (ready && keep_) {
+    const bool complete = co_await read_request();
+    if (!complete) break;
+    co_await answer();
+    // The next request may be here already: then its response joins this one.
+    if (keep_ && in_begin_ < in_end_ && out_.size() < kFlushBytes) continue;
+    const bool sent = co_await flush();
+    if (!sent) break;
+  }
+  if (!out_.empty()) co_await flush();
+  if (!keep_ && !aborted_) co_await linger();
+  report_sent(false);
+  stream_.close();
+}
+
+void Session::enter(Phase phase, Duration limit) {
+  phase_ = phase;
+  deadline_ = limit == Duration::max() ? TimePoint::max() : now() + limit;
+}
+
+Task<bool> Session::handshake() {
+  enter(Phase::kHandshake, limits_.header_timeout);
+  for (;;) {
+    const IoState state = stream_.handshake();
+    if (state == IoState::kDone) co_return true;
+    if (state == IoState::kClosed || state == IoState::kFailed) co_return false;
+    const bool ready = co_await stream_.wait(state);
+    if (!ready) co_return false;
+  }
+}
+
+// True when `request` is complete; false when the connection is to end, with out_ holding a refusal or
+// nothing.
+Task<bool> Session::read_request() {
+  parser_.start_next();
+  response.clear();
+  bool begun = in_begin_ < in_end_;
+  if (begun) request.started = now();
+  enter(begun ? Phase::kHeader : Phase::kIdle, begun ? limits_.header_timeout : limits_.idle_timeout);
+  for (;;) {
+    const std::string_view bytes(in_.data() + in_begin_, in_end_ - in_begin_);
+    std::size_t taken = 0;
+    const RequestParser::State state = parser_.consume(bytes, taken);
+    in_begin_ += taken;
+    if (state == RequestParser::State::kDone) {
+      request.received = now();
+      co_return true;
+    }
+    if (state == RequestParser::State::kFailed) {
+      refuse(parser_.failure());
+      co_return false;
+    }
+    if (state == RequestParser::State::kHeaderDone) {
+      const std::string_view expectation = request.header("expect");
+      if (!expectation.empty() && !parser_.expects_continue()) {
+        refuse(kUnknownExpectation);
+        co_return false;
+      }
+      if (parser_.expects_continue() && request.minor_version >= 1 && in_begin_ == in_end_) {
+        out_.append(kContinue);
+        const bool sent = co_await flush();
+        if (!sent) co_return false;
+      }
+      enter(Phase::kBody, limits_.body_timeout);
+      continue;
+    }
+    if (draining_ && !begun) {
+      keep_ = false;
+      co_return false;
+    }
+    const bool more = co_await read_more();
+    if (!more) {
+      if (timed_out_ && (phase_ == Phase::kHeader || phase_ == Phase::kBody)) {
+        const bool in_header = phase_ == Phase::kHeader;
+        ++(in_header ? counters_.timed_out_header : counters_.timed_out_body);
+        refuse(in_header ? kHeaderTimeout : kBodyTimeout);
+      }
+      co_return false;
+    }
+    if (!begun) {
+      begun = true;
+      request.started = now();
+      enter(Phase::kHeader, limits_.header_timeout);
+    } else if (phase_ == Phase::kBody) {
+      deadline_ = now() + limits_.body_timeout;
+    }
+  }
+}
+
+Task<bool> Session::read_more() {
+  compact();
+  for (;;) {
+    const IoResult got = stream_.read(in_.data() + in_end_, in_.size() - in_end_);
+    if (got.state == IoState::kDone) {
+      in_end_ += got.bytes;
+      co_return true;
+    }
+    if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return false;
+    if (timed_out_ || aborted_) co_return false;
+    const bool ready = co_await stream_.wait(got.state);
+    if (timed_out_ || aborted_) co_return false;
+    if (!ready && draining_) keep_ = false;
+    if (!ready) co_return false;
+  }
+}
+
+// Room behind the bytes that are waiting. They are few: a head that is not complete, which the parser bounds,
+// or a piece of chunk framing.
+void Session::compact() {
+  const std::size_t waiting = in_end_ - in_begin_;
+  if (waiting == 0 && in_.size() > kKeptBytes) std::vector<char>().swap(in_);
+  if (in_begin_ > 0) {
+    if (waiting > 0) std::memmove(in_.data(), in_.data() + in_begin_, waiting);
+    in_begin_ = 0;
+    in_end_ = waiting;
+  }
+  if (in_.size() - in_end_ < kReadBytes / 2) in_.resize(in_end_ + kReadBytes);
+}
+
+Task<> Session::answer() {
+  ++counters_.requests;
+  enter(Phase::kHandle, Duration::max());
+  cancelled_.store(false, std::memory_order_relaxed);
+  try {
+    co_await handler_.handle(*this);
+  } catch (const std::exception&) {
+    ++counters_.handler_threw;
+    on_sent = nullptr;
+    response.clear();
+    response.status = 500;
+    response.body = R"({"error":{"message":"This is a fault of the server, not of the request.",)"
+                    R"("type":"server_error","param":null,"code":"internal"}})";
+  }
+  keep_ = request.keep_alive && !response.close && !draining_ && !aborted_;
+  queue_response(keep_);
+}
+
+void Session::refuse(const ParseFailure& failure) {
+  ++counters_.refused;
+  if (request.received == TimePoint{}) request.received = now();
+  cancelled_.store(false, std::memory_order_relaxed);
+  response.clear();
+  handler_.refuse(*this, failure);
+  keep_ = false;
+  queue_response(false);
+}
+
+void Session::queue_response(bool keep_alive) {
+  write_response(response,
+                 {.date = loop_.date(),
+                  .head_only = request.method == Method::kHead,
+                  .keep_alive = keep_alive,
+                  .minor_version = request.minor_version},
+                 out_);
+  if (on_sent) unsent_.push_back(std::move(on_sent));
+  on_sent = nullptr;
+}
+
+// Sends out_. False when the client is gone or does not take it.
+Task<bool> Session::flush() {
+  const Phase before = phase_;
+  std::size_t sent = 0;
+  if (!out_.empty()) enter(Phase::kWrite, limits_.write_timeout);
+  while (sent < out_.size()) {
+    const IoResult put = stream_.write(out_.data() + sent, out_.size() - sent);
+    if (put.state == IoState::kDone) {
+      sent += put.bytes;
+      if (sent < out_.size()) deadline_ = now() + limits_.write_timeout;
+      continue;
+    }
+    bool ready = put.state != IoState::kClosed && put.state != IoState::kFailed && !timed_out_ && !aborted_;
+    if (ready) ready = co_await stream_.wait(put.state);
+    if (!ready || timed_out_ || aborted_) {
+      if (timed_out_) ++counters_.write_stalls;
+      aborted_ = true;
+      out_.clear();
+      report_sent(false);
+      co_return false;
+    }
+  }
+  if (out_.capacity() > kKeptBytes) std::string().swap(out_);
+  out_.clear();
+  phase_ = before;
+  report_sent(true);
+  co_return true;
+}
+
+void Session::report_sent(bool sent) {
+  if (on_sent) {
+    on_sent(false);
+    on_sent = nullptr;
+  }
+  for (OnSent& report : unsent_) report(sent);
+  unsent_.clear();
+}
+
+// A close with unread bytes would reset the connection, and the client could lose the answer that it is
+// reading (RFC 9112 section 9.6): what still comes is read and dropped for a moment.
+Task<> Session::linger() {
+  if (!stream_.finish_writing()) co_return;
+  enter(Phase::kLinger, kLingerTime);
+  std::size_t dropped = 0;
+  if (in_.size() < kReadBytes) in_.resize(kReadBytes);
+  while (dropped < limits_.parser.max_body_bytes && !timed_out_ && !aborted_) {
+    const IoResult got = stream_.read(in_.data(), in_.size());
+    if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return;
+    if (got.state == IoState::kDone) {
+      dropped += got.bytes;
+      continue;
+    }
+    const bool ready = co_await stream_.wait(got.state);
+    if (!ready) co_return;
+  }
+}
+
+void Session::watch_for_hang_up() {
+  if (watching_) return;
+  watching_ = true;
+  stream_.on_readable([self = shared_from_this()](bool readable) {
+    self->watching_ = false;
+    if (!readable || self->phase_ != Phase::kHandle || !self->stream_.peer_has_closed()) return;
+    ++self->counters_.hung_up;
+    self->cancelled_.store(true, std::memory_order_relaxed);
+  });
+}
+
+void Session::check_deadline(TimePoint at) {
+  if (phase_ == Phase::kHandle) {
+    // Bytes of a next request end the watch without an end of the connection; from then on it is looked at
+    // here.
+    if (!watching_ && !cancelled() && stream_.peer_has_closed()) {
+      ++counters_.hung_up;
+      cancelled_.store(true, std::memory_order_relaxed);
+    }
+    return;
+  }
+  if (at < deadline_ || timed_out_) return;
+  if (phase_ == Phase::kIdle) ++counters_.timed_out_idle;
+  if (phase_ == Phase::kHandshake) ++counters_.timed_out_handshake;
+  timed_out_ = true;
+  stream_.cancel();
+}
+
+void Session::drain() {
+  draining_ = true;
+  if (phase_ == Phase::kIdle) stream_.cancel();
+}
+
+void Session::abort() {
+  aborted_ = true;
+  cancelled_.store(true, std::memory_order_relaxed);
+  stream_.cancel();
+}
+
+}  // namespace waybill::http

@@ -1,0 +1,91 @@
+// One client connection: requests in, responses out, in order, within limits.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "http/exchange.h"
+#include "http/request_parser.h"
+#include "http/stream.h"
+
+namespace waybill::http {
+
+struct SessionLimits {
+  ParserLimits parser;
+  Duration header_timeout =
+      std::chrono::seconds(10);                       // from a request's first byte to the end of its headers
+  Duration body_timeout = std::chrono::seconds(30);   // without a byte of the body
+  Duration idle_timeout = std::chrono::seconds(75);   // between requests
+  Duration write_timeout = std::chrono::seconds(30);  // without a byte of the response taken
+};
+
+// Counted by all sessions of a server.
+struct SessionCounters {
+  std::atomic<std::uint64_t> requests{0}, refused{0}, hung_up{0}, write_stalls{0}, handler_threw{0};
+  std::atomic<std::uint64_t> timed_out_header{0}, timed_out_body{0}, timed_out_idle{0},
+      timed_out_handshake{0};
+};
+
+// Owned by its coroutine and by waits that may end after it, hence shared. Everything but the destructor runs
+// on the loop's thread.
+class Session final : public Exchange, public std::enable_shared_from_this<Session> {
+ public:
+  Session(EventLoop& loop, int descriptor, const TlsContext* tls, Peer peer, const SessionLimits& limits,
+          Handler& handler, SessionCounters& counters);
+
+  // The whole life of the connection.
+  Task<> run();
+
+  // The loop's tick: ends what has taken too long.
+  void check_deadline(TimePoint now);
+  // No request after the one that is being answered; at once where there is none.
+  void drain();
+  // Ends the connection; a handler that is running is told through cancelled().
+  void abort();
+
+  [[nodiscard]] bool is_answering() const noexcept {
+    return phase_ == Phase::kHandle || phase_ == Phase::kWrite;
+  }
+
+  EventLoop& loop() noexcept override { return loop_; }
+  const Peer& peer() const noexcept override { return peer_; }
+  void watch_for_hang_up() override;
+
+ private:
+  enum class Phase : std::uint8_t { kHandshake, kIdle, kHeader, kBody, kHandle, kWrite, kLinger };
+
+  void enter(Phase phase, Duration limit);
+  Task<bool> handshake();
+  Task<bool> read_request();
+  Task<bool> read_more();
+  Task<> answer();
+  Task<bool> flush();
+  Task<> linger();
+  void refuse(const ParseFailure& failure);
+  void queue_response(bool keep_alive);
+  void report_sent(bool sent);
+  void compact();
+
+  EventLoop& loop_;
+  Stream stream_;
+  Peer peer_;
+  const SessionLimits& limits_;
+  Handler& handler_;
+  SessionCounters& counters_;
+  RequestParser parser_;
+
+  std::vector<char> in_;
+  std::size_t in_begin_ = 0, in_end_ = 0;  // bytes that have come and are not taken yet
+  std::string out_;
+  std::vector<OnSent> unsent_;  // of the responses in out_
+
+  Phase phase_ = Phase::kHandshake;
+  TimePoint deadline_ = TimePoint::max();
+  bool timed_out_ = false, draining_ = false, aborted_ = false, keep_ = true, watching_ = false;
+};
+
+}  // namespace waybill::http

@@ -1,0 +1,97 @@
+#include "http/watchdog.h"
+
+#include <pthread.h>
+
+#include "http/server.h"
+
+namespace waybill::http {
+namespace {
+
+constexpr auto kLook = std::chrono::milliseconds(20);
+constexpr auto kLookAtFiles = std::chrono::seconds(2);
+
+std::filesystem::file_time_type changed(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::last_write_time(file, ignored);
+}
+
+}  // namespace
+
+Watchdog::Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops,
+                   std::shared_ptr<const TlsContext> tls)
+    : options_(options), tls_(std::move(tls)) {
+  for (EventLoop* loop : loops) loops_.push_back({loop});
+  if (options_.tls) {
+    certificate_time_ = changed(options_.tls->certificate);
+    key_time_ = changed(options_.tls->private_key);
+  }
+}
+
+void Watchdog::start() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "watchdog");
+    run();
+  });
+}
+
+void Watchdog::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::shared_ptr<const TlsContext> Watchdog::tls() const {
+  const std::lock_guard lock(mutex_);
+  return tls_;
+}
+
+void Watchdog::run() {
+  TimePoint files_due = std::chrono::steady_clock::now() + kLookAtFiles;
+  std::unique_lock lock(mutex_);
+  while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
+    lock.unlock();
+    check_loops();
+    if (const TimePoint now = std::chrono::steady_clock::now(); options_.tls && now >= files_due) {
+      files_due = now + kLookAtFiles;
+      check_tls();
+    }
+    lock.lock();
+  }
+}
+
+void Watchdog::check_loops() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  for (Watched& watched : loops_) {
+    const TimePoint tick = watched.loop->last_tick();
+    const Duration late = now - tick - EventLoop::kTick;
+    if (late < options_.stall_threshold || watched.reported == tick) continue;
+    watched.reported = tick;
+    const LoopActivity activity = watched.loop->activity();
+    if (options_.on_stall) {
+      options_.on_stall({.loop = watched.loop->index(),
+                         .length = late,
+                         .doing = activity.what == nullptr ? std::string_view() : activity.what});
+    }
+  }
+}
+
+void Watchdog::check_tls() {
+  const auto certificate_time = changed(options_.tls->certificate);
+  const auto key_time = changed(options_.tls->private_key);
+  if (certificate_time == certificate_time_ && key_time == key_time_) return;
+  // Certificate and key are replaced one after the other: a pair that does not fit yet is tried again.
+  auto loaded = TlsContext::load(*options_.tls);
+  if (loaded) {
+    certificate_time_ = certificate_time;
+    key_time_ = key_time;
+    const std::lock_guard lock(mutex_);
+    tls_ = std::move(*loaded);
+  }
+  if (options_.on_tls_reload)
+    options_.on_tls_reload(loaded ? Status{} : Status(std::unexpected(loaded.error())));
+}
+
+}  // namespace waybill::http
