@@ -1,0 +1,144 @@
+#include "telemetry/metric_catalog.h"
+
+#include <array>
+
+namespace waybill::telemetry {
+namespace {
+
+using Labels = std::span<const std::string_view>;
+using Buckets = std::span<const double>;
+
+constexpr std::array<double, 21> kSeconds = {0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001,
+                                             0.0025,  0.005,    0.01,    0.025,  0.05,    0.1,    0.25,
+                                             0.5,     1,        2.5,     5,      10,      30,     60};
+constexpr std::array<double, 9> kSequences = {1, 2, 4, 8, 16, 32, 64, 128, 256};
+constexpr std::array<double, 10> kTokens = {8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
+
+constexpr std::array<std::string_view, 4> kRequestLabels = {"endpoint", "route", "tier", "outcome"};
+constexpr std::array<std::string_view, 1> kEndpoint = {"endpoint"};
+constexpr std::array<std::string_view, 1> kStage = {"stage"};
+constexpr std::array<std::string_view, 1> kState = {"state"};
+constexpr std::array<std::string_view, 1> kResult = {"result"};
+constexpr std::array<std::string_view, 3> kBuild = {"version", "compiler", "kernels"};
+
+constexpr auto kCounter = MetricKind::kCounter;
+constexpr auto kGauge = MetricKind::kGauge;
+constexpr auto kHistogram = MetricKind::kHistogram;
+
+constexpr auto kCatalog = std::to_array<MetricDescriptor>({
+    {"waybill_requests_total",
+     kCounter,
+     "",
+     "Requests that have ended, by how they were decided and how they ended.",
+     kRequestLabels,
+     {}},
+    {"waybill_request_seconds", kHistogram, "seconds", "From a request's first byte to its end.", kEndpoint,
+     kSeconds},
+    {"waybill_stage_seconds", kHistogram, "seconds", "How long requests were in each stage.", kStage,
+     kSeconds},
+    {"waybill_timeouts_total",
+     kCounter,
+     "",
+     "Requests whose deadline passed, by the stage they were in.",
+     kStage,
+     {}},
+    {"waybill_degraded_decisions_total",
+     kCounter,
+     "",
+     "Decisions by a cheaper tier because the encoder could not have answered in time.",
+     {},
+     {}},
+    {"waybill_queue_tokens", kGauge, "tokens", "Tokens that wait for the encoder.", {}, {}},
+    {"waybill_predicted_wait_seconds",
+     kGauge,
+     "seconds",
+     "How long a request that came now would wait for the encoder.",
+     {},
+     {}},
+    {"waybill_batch_sequences",
+     kHistogram,
+     "sequences",
+     "Sequences in each batch of the encoder.",
+     {},
+     kSequences},
+    {"waybill_batch_tokens", kHistogram, "tokens", "Tokens in each batch of the encoder.", {}, kTokens},
+    {"waybill_cache_hits_total", kCounter, "", "Prompts found in the exact cache.", {}, {}},
+    {"waybill_cache_misses_total",
+     kCounter,
+     "",
+     "Prompts looked for in the exact cache and not found.",
+     {},
+     {}},
+    {"waybill_event_loop_lag_seconds",
+     kHistogram,
+     "seconds",
+     "How late an event loop came to a timer that was due, a sample for each loop and interval.",
+     {},
+     kSeconds},
+    {"waybill_connections", kGauge, "", "Client connections that are open.", {}, {}},
+    {"waybill_connections_total", kCounter, "", "Client connections that were accepted.", {}, {}},
+    {"waybill_ledger",
+     kGauge,
+     "",
+     "The conservation ledger: accepted, and what became of it (completed, failed, rejected, cancelled, "
+     "expired, "
+     "in_flight).",
+     kState,
+     {}},
+    {"waybill_ledger_imbalance",
+     kGauge,
+     "",
+     "Accepted requests that the ledger cannot account for. Must be 0.",
+     {},
+     {}},
+    {"waybill_log_lines_dropped_total",
+     kCounter,
+     "",
+     "Log lines dropped because their queue was full.",
+     {},
+     {}},
+    {"waybill_file_lines_dropped_total",
+     kCounter,
+     "",
+     "Waybills that are not in the waybill file: its queue was full, or the disk refused them.",
+     {},
+     {}},
+    {"waybill_trace_spans_exported_total", kCounter, "", "Spans that the collector has taken.", {}, {}},
+    {"waybill_trace_spans_dropped_total",
+     kCounter,
+     "",
+     "Spans dropped because their queue was full or the collector would not take them.",
+     {},
+     {}},
+    {"waybill_config_reloads_total",
+     kCounter,
+     "",
+     "Configuration reloads, by result (ok, error).",
+     kResult,
+     {}},
+    {"waybill_build_info", kGauge, "", "The build that runs, in labels; the value is always 1.", kBuild, {}},
+    {"process_cpu_seconds_total",
+     kCounter,
+     "seconds",
+     "CPU time of the process, user and system.",
+     {},
+     {},
+     1e-6},
+    {"process_resident_memory_bytes", kGauge, "bytes", "Resident memory of the process.", {}, {}},
+    {"process_virtual_memory_bytes", kGauge, "bytes", "Virtual memory of the process.", {}, {}},
+    {"process_open_fds", kGauge, "", "Open file descriptors.", {}, {}},
+    {"process_max_fds", kGauge, "", "The most file descriptors that the process may open.", {}, {}},
+    {"process_threads", kGauge, "", "Threads of the process.", {}, {}},
+    {"process_start_time_seconds", kGauge, "seconds", "When the process was started, since 1970.", {}, {}},
+});
+
+}  // namespace
+
+std::string_view to_string(MetricKind kind) noexcept {
+  constexpr std::array<std::string_view, 3> kNames = {"counter", "gauge", "histogram"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::span<const MetricDescriptor> metric_catalog() noexcept { return kCatalog; }
+
+}  // namespace waybill::telemetry

@@ -1,0 +1,3 @@
+#include <gtest/gtest.h>
+
+#include "telemetry/trace_context.h"

@@ -1,0 +1,3 @@
+#include "telemetry/trace_context.h"
+
+#include <gtest/gtest.h>
