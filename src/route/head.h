@@ -74,6 +74,9 @@ class Head {
  public:
   using Scratch = std::vector<std::byte>;
 
+  // Up to so many examples (utterances and out of scope) all are landmarks; beyond, kernel_features.h.
+  static constexpr std::size_t kExact = 3000, kLandmarks = 1500;
+
   // Fails with kInvalidInput for sizes that do not fit, no utterances, a label out of range, numbers that are not
   // finite; with kCancelled when asked to stop. CPU time is given in docs/decisions/0002-router-head.md.
   [[nodiscard]] static Result<Head> fit(const LabelledEmbeddings& data, const HeadOptions& options = {});

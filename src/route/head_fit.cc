@@ -4,9 +4,11 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "route/head.h"
 #include "route/kernel_features.h"
+#include "route/linear_algebra.h"
 #include "route/ridge.h"
 #include "route/softmax_regression.h"
 
@@ -16,7 +18,8 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXf;
 
-constexpr double kRidgeLambda = 0.2;
+constexpr std::size_t kExact = Head::kExact, kLandmarks = Head::kLandmarks;
+constexpr float kRidgeLambda = 0.2F;
 constexpr float kRidgeShare = 5;       // of the ridge scores in the sum
 constexpr float kRidgeStart = 10;      // ridge scores times this are where the logistic regression sets out
 constexpr float kMostImbalance = 16;   // classes count alike up to this factor from the mean size
@@ -129,50 +132,100 @@ class HeadFitter {
     return options_.stop.stop_requested();
   }
 
+  // The two regressions on what stands for the kernel, and how well they would do without each example.
+  struct Regression {
+    MatrixXf weights, left_out;  // [columns, features or examples]; [columns, examples]
+  };
+
   Status fit_kernel() {
-    const Status cancelled = fail(ErrorCode::kCancelled, "the fit of the head was stopped");
     lay_out_columns();
-    if (stopped(0)) return cancelled;
-    const KernelFeatures map(x_, columns_);
-    const MatrixXf features = map.of(x_, options_.threads);
-    if (stopped(10)) return cancelled;
-
-    // One class has nothing to be told from: the regression on 1 is then a smooth density, 0 far from all utterances.
-    const bool alone = head_.columns_ == 1;
-    MatrixXf targets = MatrixXf::Constant(static_cast<Index>(head_.columns_), x_.cols(), alone ? 0 : -1 / static_cast<float>(head_.columns_));
-    for (Index i = 0; i < x_.cols(); ++i) targets(columns_[static_cast<std::size_t>(i)], i) += 1;
-    RidgeFit ridge = fit_ridge(features, targets, weights_, kRidgeLambda, options_.threads);
-    if (stopped(30)) return cancelled;
-    MatrixXf sum = kRidgeShare * ridge.weights, left_out = kRidgeShare * ridge.leave_one_out;
-
-    if (!alone) {
-      SoftmaxOptions softmax{.threads = options_.threads, .keep_going = {}};
-      softmax.keep_going = [&](int step) { return !stopped(30 + static_cast<std::size_t>(60 * step / softmax.iterations)); };
-      const SoftmaxFit fit = fit_softmax(features, columns_, offsets_, kRidgeStart * ridge.weights, softmax);
-      if (stopped(90)) return cancelled;
-      sum += fit.weights;
-      left_out += softmax_leave_one_out(features, fit, columns_, offsets_, softmax);
-    }
-    store(map, sum);
-    favoured_ = map.favoured();
+    if (stopped(0)) return cancelled();
+    std::optional<Regression> fit = columns_.size() <= kExact ? fit_exactly() : fit_on_landmarks();
+    if (!fit) return cancelled();
     favoured_.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) usable_[i] = usable_[i] && !favoured_[i];
-    head_.calibration_ = calibrate(left_out, head_.column_routes_.size(), columns_, usable_, favoured_, weights_);
+    head_.calibration_ = calibrate(fit->left_out, head_.column_routes_.size(), columns_, usable_, favoured_, weights_);
     std::vector<float> probabilities(data_.routes);
     for (Index i = 0; i < static_cast<Index>(data_.labels.size()); ++i) {
-      head_.leave_one_out_.push_back(head_.decide({left_out.col(i).data(), head_.columns_}, probabilities));
+      head_.leave_one_out_.push_back(head_.decide({fit->left_out.col(i).data(), head_.columns_}, probabilities));
     }
     return {};
   }
 
-  void store(const KernelFeatures& map, const MatrixXf& weights) {
-    head_.linear_ = map.linear();
-    head_.points_.assign(map.landmarks().data(), map.landmarks().data() + map.landmarks().size());
-    const MatrixXf expanded = map.expand(weights);
+  // All examples are landmarks, nothing is lost, and everything is done on the kernel matrix itself.
+  std::optional<Regression> fit_exactly() {
+    const MatrixXf kernel = kernel_between(x_, x_, options_.threads);
+    if (stopped(10)) return std::nullopt;
+    const RidgeFit ridge = fit_kernel_ridge(kernel, targets(), weights_, kRidgeLambda, options_.threads);
+    if (stopped(30)) return std::nullopt;
+    Regression fit = {.weights = kRidgeShare * ridge.weights, .left_out = kRidgeShare * ridge.leave_one_out};
+    if (!alone()) {
+      const SoftmaxFit softmax = fit_kernel_softmax(kernel, columns_, offsets_, ridge, kRidgeStart, softmax_options());
+      const auto among = [&](std::span<const Index> chosen) -> MatrixXf {
+        return kernel(std::vector<Index>(chosen.begin(), chosen.end()), std::vector<Index>(chosen.begin(), chosen.end()));
+      };
+      if (!add(fit, softmax, among)) return std::nullopt;
+    }
+    store(x_, fit.weights);
+    return fit;
+  }
+
+  std::optional<Regression> fit_on_landmarks() {
+    const KernelFeatures map(x_, columns_, kLandmarks);
+    const MatrixXf features = map.of(x_, options_.threads);
+    if (stopped(10)) return std::nullopt;
+    const MatrixXf gram = gram_of_rows(features, options_.threads);
+    if (stopped(20)) return std::nullopt;
+    const bool all_alike = (weights_.array() == 1.0F).all();
+    const RidgeFit ridge = fit_ridge(features, all_alike ? gram : MatrixXf(), targets(), weights_, kRidgeLambda, options_.threads);
+    if (stopped(30)) return std::nullopt;
+    Regression fit = {.weights = kRidgeShare * ridge.weights, .left_out = kRidgeShare * ridge.leave_one_out};
+    if (!alone()) {
+      const SoftmaxFit softmax = fit_softmax(features, gram, columns_, offsets_, ridge, kRidgeStart, softmax_options());
+      const auto among = [&](std::span<const Index> chosen) -> MatrixXf {
+        const MatrixXf some = features(Eigen::all, std::vector<Index>(chosen.begin(), chosen.end()));
+        return some.transpose() * some;
+      };
+      if (!add(fit, softmax, among)) return std::nullopt;
+    }
+    favoured_ = map.favoured();
+    head_.linear_ = true;
+    store(map.landmarks(), map.expand(fit.weights));
+    return fit;
+  }
+
+  // One class has nothing to be told from: the regression on 1 is then a smooth density, 0 far from all utterances.
+  [[nodiscard]] bool alone() const { return head_.columns_ == 1; }
+
+  [[nodiscard]] MatrixXf targets() const {
+    MatrixXf out = MatrixXf::Constant(static_cast<Index>(head_.columns_), x_.cols(), alone() ? 0 : -1 / static_cast<float>(head_.columns_));
+    for (Index i = 0; i < x_.cols(); ++i) out(columns_[static_cast<std::size_t>(i)], i) += 1;
+    return out;
+  }
+
+  [[nodiscard]] SoftmaxOptions softmax_options() {
+    SoftmaxOptions softmax{.threads = options_.threads, .keep_going = {}};
+    softmax.keep_going = [this, steps = softmax.iterations](int step) { return !stopped(30 + static_cast<std::size_t>(60 * step / steps)); };
+    return softmax;
+  }
+
+  // False when asked to stop.
+  bool add(Regression& fit, const SoftmaxFit& softmax, const KernelAmong& among) {
+    if (stopped(90)) return false;
+    fit.weights += softmax.weights;
+    fit.left_out += softmax_leave_one_out(among, softmax, columns_, offsets_, softmax_options());
+    return true;
+  }
+
+  static std::unexpected<Error> cancelled() { return fail(ErrorCode::kCancelled, "the fit of the head was stopped"); }
+
+  // landmarks [dim, M]; weights [columns, M (+ dim)].
+  void store(const MatrixXf& landmarks, const MatrixXf& weights) {
+    head_.points_.assign(landmarks.data(), landmarks.data() + landmarks.size());
     const std::size_t width = (head_.columns_ + 7) / 8 * 8;
-    head_.weights_.assign(static_cast<std::size_t>(expanded.rows()) * width, 0);
-    for (Index r = 0; r < expanded.rows(); ++r) {
-      for (Index c = 0; c < expanded.cols(); ++c) head_.weights_[static_cast<std::size_t>(r) * width + static_cast<std::size_t>(c)] = expanded(r, c);
+    head_.weights_.assign(static_cast<std::size_t>(weights.cols()) * width, 0);
+    for (Index i = 0; i < weights.cols(); ++i) {
+      std::copy_n(weights.col(i).data(), head_.columns_, &head_.weights_[static_cast<std::size_t>(i) * width]);
     }
   }
 

@@ -3,68 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <random>
 
-#include "route/kernel_features.h"
-#include "route/ridge.h"
-#include "route/softmax_regression.h"
+#include "route/scattered_texts_test.h"
 
 namespace waybill::route {
 namespace {
 
 using Eigen::Index;
-using Eigen::MatrixXf;
 using testing::HasSubstr;
-
-constexpr std::size_t kDim = 24;
-
-// Unit vectors scattered around one centre per route; the seeds make every run the same.
-class Texts {
- public:
-  explicit Texts(std::size_t routes, float spread = 0.8F, std::uint64_t seed = 1) : random_(seed), spread_(spread) {
-    for (std::size_t r = 0; r < routes; ++r) centres_.push_back(direction());
-  }
-
-  Texts& add(std::size_t route, std::size_t count = 1) {
-    for (; count > 0; --count) push(near(centres_[route]), route);
-    return *this;
-  }
-  Texts& add_each(std::size_t count) {
-    for (std::size_t r = 0; r < centres_.size(); ++r) add(r, count);
-    return *this;
-  }
-  void push(const Eigen::VectorXf& embedding, std::size_t route) {
-    embeddings.insert(embeddings.end(), embedding.begin(), embedding.end());
-    labels.push_back(static_cast<std::uint32_t>(route));
-  }
-
-  [[nodiscard]] Eigen::VectorXf like(std::size_t route) { return near(centres_[route]); }
-  [[nodiscard]] Eigen::VectorXf direction() {
-    std::normal_distribution<float> normal;
-    return Eigen::VectorXf::NullaryExpr(kDim, [&] { return normal(random_); }).normalized();
-  }
-  [[nodiscard]] LabelledEmbeddings data() const {
-    return {.embeddings = embeddings, .labels = labels, .dim = kDim, .routes = centres_.size(), .out_of_scope = out_of_scope};
-  }
-  [[nodiscard]] MatrixXf matrix() const {
-    return Eigen::Map<const MatrixXf>(embeddings.data(), kDim, static_cast<Index>(labels.size()));
-  }
-
-  std::vector<float> embeddings, out_of_scope;
-  std::vector<std::uint32_t> labels;
-
- private:
-  Eigen::VectorXf near(const Eigen::VectorXf& centre) { return (centre + spread_ * direction()).normalized(); }
-
-  std::mt19937_64 random_;
-  float spread_;
-  std::vector<Eigen::VectorXf> centres_;
-};
 
 HeadOptions quiet() { return {.thresholds = {}, .threads = 2, .progress = {}, .stop = {}}; }
 
@@ -84,69 +34,6 @@ double accuracy(const Head& head, Texts& texts, std::size_t route, int count = 2
   int right = 0;
   for (int i = 0; i < count; ++i) right += decide(head, texts.like(route)).best == route ? 1 : 0;
   return static_cast<double>(right) / count;
-}
-
-TEST(RidgeTest, LeaveOneOutIsWhatAFitWithoutTheExamplePredicts) {
-  const Texts texts = std::move(Texts(3).add(0, 9).add(1, 4).add(2, 1));
-  const auto n = static_cast<Index>(texts.labels.size());
-  const MatrixXf x = texts.matrix(), features = KernelFeatures(x, texts.labels).of(x, 1);
-  const MatrixXf targets = MatrixXf::Random(3, n);
-  const Eigen::VectorXf weights = Eigen::VectorXf::LinSpaced(n, 0.2F, 3.0F);
-  const RidgeFit fit = fit_ridge(features, targets, weights, 0.2, 1);
-  for (Index left = 0; left < n; ++left) {
-    std::vector<Index> rest;
-    for (Index i = 0; i < n; ++i) {
-      if (i != left) rest.push_back(i);
-    }
-    // Brute force, and in the dual, which shares nothing with the code under test.
-    const MatrixXf others = x(Eigen::all, rest);
-    Eigen::MatrixXd k = kernel_between(others, others).cast<double>();
-    k.diagonal() += (0.2 / weights(rest).cast<double>().array()).matrix();
-    const Eigen::MatrixXd alpha = k.llt().solve(targets(Eigen::all, rest).transpose().cast<double>());
-    const Eigen::VectorXd predicted = alpha.transpose() * kernel_between(others, x.col(left)).cast<double>();
-    EXPECT_LT((predicted - fit.leave_one_out.col(left).cast<double>()).cwiseAbs().maxCoeff(), 1e-3) << left;
-  }
-}
-
-TEST(SoftmaxRegressionTest, LeaveOneOutIsCloseToAFitWithoutTheExample) {
-  const Texts texts = std::move(Texts(4, 1.1F).add_each(8));
-  const MatrixXf x = texts.matrix(), features = KernelFeatures(x, texts.labels).of(x, 1);
-  const SoftmaxOptions options{.iterations = 300, .threads = 1, .keep_going = {}};
-  const Eigen::VectorXf offsets = Eigen::VectorXf::Zero(4);
-  const MatrixXf start = MatrixXf::Zero(features.rows(), 4);
-  const SoftmaxFit all = fit_softmax(features, texts.labels, offsets, start, options);
-  const MatrixXf estimated = softmax_leave_one_out(features, all, texts.labels, offsets, options);
-  double shift = 0, error = 0;
-  for (Index left = 0; left < x.cols(); ++left) {
-    std::vector<Index> rest;
-    std::vector<std::uint32_t> labels;
-    for (Index i = 0; i < x.cols(); ++i) {
-      if (i == left) continue;
-      rest.push_back(i);
-      labels.push_back(texts.labels[static_cast<std::size_t>(i)]);
-    }
-    const SoftmaxFit without = fit_softmax(features(Eigen::all, rest), labels, offsets, start, options);
-    const Eigen::VectorXf truth = without.weights.transpose() * features.col(left);
-    shift += static_cast<double>((truth - all.logits.col(left)).squaredNorm());
-    error += static_cast<double>((truth - estimated.col(left)).squaredNorm());
-  }
-  EXPECT_LT(error, 0.05 * shift);  // an approximation, but most of what leaving out changes is in it
-}
-
-TEST(SoftmaxRegressionTest, TheGradientVanishesAtTheSolution) {
-  const Texts texts = std::move(Texts(3, 1.0F).add(0, 12).add(1, 5).add(2, 7));
-  const MatrixXf x = texts.matrix(), features = KernelFeatures(x, texts.labels).of(x, 1);
-  Eigen::VectorXf offsets(3);
-  offsets << 0.5F, -0.6F, 0.0F;
-  const SoftmaxFit fit = fit_softmax(features, texts.labels, offsets, MatrixXf::Zero(features.rows(), 3),
-                                     {.iterations = 300, .threads = 1, .keep_going = {}});
-  MatrixXf p = (fit.weights.transpose() * features).colwise() + offsets;
-  for (Index i = 0; i < p.cols(); ++i) {
-    p.col(i) = p.col(i).array().exp() / p.col(i).array().exp().sum();
-    p(static_cast<Index>(texts.labels[static_cast<std::size_t>(i)]), i) -= 1;
-  }
-  const MatrixXf gradient = features * p.transpose() + 0.03F * fit.weights;
-  EXPECT_LT(gradient.norm(), 0.02F);
 }
 
 TEST(HeadTest, TellsRoutesApartAndKnowsHowWellItDoes) {
@@ -271,9 +158,9 @@ TEST(HeadTest, ProbabilitiesAreSortedAsTheDecisionSaysAndSumToAtMostOne) {
 
 TEST(HeadTest, MoreUtterancesThanLandmarksAreCompressed) {
   Texts texts(10, 1.0F);
-  texts.add_each(KernelFeatures::kExact / 10 + 10);
+  texts.add_each(Head::kExact / 10 + 10);
   const Head head = fitted(texts);
-  EXPECT_LT(head.cost(), (KernelFeatures::kLandmarks + kDim) * (kDim + 16));
+  EXPECT_LT(head.cost(), (Head::kLandmarks + kDim) * (kDim + 16));
   EXPECT_GT(accuracy(head, texts, 3), 0.9);
   EXPECT_NEAR(head.statistics().accuracy, accuracy(head, texts, 3), 0.08);
 }

@@ -2,33 +2,49 @@
 
 #include <algorithm>
 
-#include "base/parallel.h"
-#include "route/kernel_features.h"
+#include "route/linear_algebra.h"
 
 namespace waybill::route {
 
 using Eigen::Index;
+using Eigen::MatrixXf;
 
-RidgeFit fit_ridge(const Eigen::MatrixXf& features, const Eigen::MatrixXf& targets, const Eigen::VectorXf& weights,
-                   double lambda, unsigned threads) {
-  const Eigen::MatrixXd factor = cholesky_of(weighted_gram(features, weights, threads), lambda);
-  Eigen::MatrixXd solution = (features * (weights.asDiagonal() * targets.transpose())).cast<double>();
-  factor.triangularView<Eigen::Lower>().solveInPlace(solution);
+RidgeFit fit_ridge(const MatrixXf& features, const MatrixXf& gram, const MatrixXf& targets,
+                   const Eigen::VectorXf& weights, float lambda, unsigned threads) {
+  MatrixXf factor =
+      gram.size() > 0 ? gram : gram_of_rows(features * weights.cwiseSqrt().asDiagonal(), threads);
+  factor.diagonal().array() += lambda;
+  cholesky_in_place(factor, threads);
+  MatrixXf whitened = features;  // L^-1 phi: its squared length is phi' S^-1 phi
+  solve_lower(factor, whitened, threads);
+
+  RidgeFit fit;
+  const MatrixXf weighted = (targets * weights.asDiagonal()).transpose();
+  MatrixXf solution = product(whitened, weighted, threads);  // L^-1 sum_i weights_i phi_i t_i'
+  fit.fitted = transposed_product(solution, whitened, threads);
   factor.triangularView<Eigen::Lower>().transpose().solveInPlace(solution);
+  fit.weights = solution.transpose();
+  fit.leave_one_out.resizeLike(targets);
+  for (Index i = 0; i < features.cols(); ++i) {
+    const float leverage = std::min(weights[i] * whitened.col(i).squaredNorm(), 0.9999F);
+    fit.leave_one_out.col(i) = (fit.fitted.col(i) - leverage * targets.col(i)) / (1.0F - leverage);
+  }
+  return fit;
+}
 
-  RidgeFit fit{.weights = solution.cast<float>(), .leave_one_out = Eigen::MatrixXf(targets.rows(), targets.cols())};
-  const Eigen::MatrixXf lower = factor.cast<float>();
-  constexpr Index kBlock = 256;
-  parallel_for(static_cast<std::size_t>((features.cols() + kBlock - 1) / kBlock), threads, [&](std::size_t b) {
-    const Index first = static_cast<Index>(b) * kBlock, columns = std::min(kBlock, features.cols() - first);
-    Eigen::MatrixXf block = features.middleCols(first, columns);
-    const Eigen::MatrixXf fitted = fit.weights.transpose() * block;
-    lower.triangularView<Eigen::Lower>().solveInPlace(block);
-    for (Index i = 0; i < columns; ++i) {
-      const float leverage = std::min(weights[first + i] * block.col(i).squaredNorm(), 0.9999F);
-      fit.leave_one_out.col(first + i) = (fitted.col(i) - leverage * targets.col(first + i)) / (1.0F - leverage);
-    }
-  });
+RidgeFit fit_kernel_ridge(const MatrixXf& kernel, const MatrixXf& targets, const Eigen::VectorXf& weights,
+                          float lambda, unsigned threads) {
+  MatrixXf factor = kernel;
+  factor.diagonal().array() += lambda / weights.array();
+  cholesky_in_place(factor, threads);
+  const MatrixXf inverse = inverse_of_lower(factor, threads);  // G^-1 = inverse' inverse
+
+  RidgeFit fit;
+  const MatrixXf half = product(inverse, targets.transpose(), threads);
+  fit.weights = transposed_product(half, inverse, threads);
+  const Eigen::RowVectorXf diagonal = inverse.colwise().squaredNorm();
+  fit.fitted = targets - fit.weights * (lambda / weights.array()).matrix().asDiagonal();
+  fit.leave_one_out = targets - fit.weights * diagonal.cwiseInverse().asDiagonal();
   return fit;
 }
 
