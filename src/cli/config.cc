@@ -148,7 +148,7 @@ void add_config(CLI::App& app) {
       command, {.name = "show",
                 .summary = "print the configuration with every default filled in",
                 .details = "Paths are resolved and utterances read from their files; the output is "
-                           "a configuration itself.",
+                           "a configuration itself, but for the hashes of API keys, which are hidden.",
                 .examples = "waybill config show\n"
                             "waybill config show --json | jq .encoder"});
   add_file(show, "file", options->file, which);

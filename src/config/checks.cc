@@ -11,6 +11,7 @@
 #include "base/utf8.h"
 #include "config/languages.h"
 #include "config/regex_options.h"
+#include "config/server_checks.h"
 
 namespace waybill::config {
 namespace {
@@ -289,6 +290,7 @@ void complete_and_check(Config& config, const std::map<std::string, int, std::le
                         const std::string& file, std::vector<Diagnostic>& errors) {
   Checker checker(config, lines, file, errors);
   checker.check_all();
+  check_server(config, lines, file, errors);
   checker.complete();
 }
 

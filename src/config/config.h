@@ -15,15 +15,10 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/position.h"
+#include "config/server_config.h"
 
 namespace waybill::config {
-
-// Where a value stands.
-struct Position {
-  std::string file;
-  int line = 0;                            // from 1; 0: the file as a whole
-  [[nodiscard]] std::string text() const;  // "waybill.yaml:12"
-};
 
 // Something wrong with a configuration, or worth a look.
 struct Diagnostic {
@@ -130,6 +125,10 @@ struct Config {
   Encoder encoder;
   Head head;
   Tiers tiers;
+  Server server;
+  std::vector<ApiKey> keys;
+  Admission admission;
+  Telemetry telemetry;
   std::vector<Route> routes;
   std::vector<Rule> rules;
   std::string default_route = "default";  // what a prompt gets that no route claims; need not be in `routes`
@@ -163,9 +162,12 @@ struct ParseOptions {
 [[nodiscard]] std::expected<Config, ConfigErrors> parse(std::string_view yaml,
                                                         const ParseOptions& options = {});
 
-// The configuration with every default written out, as YAML that load() takes back, and as one JSON object of
-// the same shape.
-[[nodiscard]] std::string to_yaml(const Config& config);
-[[nodiscard]] std::string to_json(const Config& config);
+enum class Secrets : bool { kHidden, kShown };
+
+// The configuration with every default written out, as YAML that load() takes back (with kShown: the hashes
+// of API keys are the only secrets, and kHidden puts a word in their place), and as one JSON object of the
+// same shape.
+[[nodiscard]] std::string to_yaml(const Config& config, Secrets secrets = Secrets::kHidden);
+[[nodiscard]] std::string to_json(const Config& config, Secrets secrets = Secrets::kHidden);
 
 }  // namespace waybill::config

@@ -325,7 +325,7 @@ TEST(Config, AcceptsTheExamplesOfTheReference) {
     EXPECT_TRUE(config) << config.error().text();
     ++examples;
   }
-  EXPECT_EQ(examples, 2);
+  EXPECT_EQ(examples, 3);
 }
 
 }  // namespace

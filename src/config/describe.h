@@ -6,28 +6,13 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
 #include <string_view>
 
 #include "config/config.h"
+#include "config/describe_server.h"
+#include "config/key.h"
 
 namespace waybill::config {
-
-struct Key {
-  std::string_view name;
-  std::string_view about;
-  bool required = false;
-};
-
-struct Bounds {
-  double min, max;  // both inclusive
-};
-
-template <class Enum>
-struct Choice {
-  std::string_view name;
-  Enum value;
-};
 
 inline constexpr double kMostThreshold =
     1000;  // of a sum over top_k similarities; 1 with every other scoring
@@ -156,6 +141,10 @@ void describe(Visitor& v, Config& c) {
   v.section({"encoder", "The sentence encoder."}, c.encoder);
   v.section({"head", "From an embedding to a route."}, c.head);
   v.section({"tiers", "Cheaper ways to decide, asked before the encoder."}, c.tiers);
+  v.section({"server", "How `waybill serve` listens, and the limits of a connection."}, c.server);
+  v.sections({"keys", "Who may call, by API key. Without keys everybody may."}, c.keys);
+  v.section({"admission", "How long a request may take, and when it is not taken."}, c.admission);
+  v.section({"telemetry", "What the server tells of its work."}, c.telemetry);
   v.path({"cache_folder", "Utterance embeddings and fitted heads are kept here; relative to this file."},
          c.cache_folder);
 }

@@ -21,18 +21,6 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-// A value as it can be shown in a message: one line, not too long.
-std::string shown(std::string_view text) {
-  constexpr std::size_t kMost = 60;
-  std::string out;
-  for (std::size_t i = 0; i < text.size();) {
-    if (out.size() >= kMost) return out + "...";
-    const char32_t c = next_code_point(text, i);
-    append_utf8(out, c < 0x20 ? U' ' : c);
-  }
-  return out;
-}
-
 std::string listed(std::span<const std::string_view> names) {
   std::string out;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -44,7 +32,7 @@ std::string listed(std::span<const std::string_view> names) {
 
 // What people coming from other tools write, and what it is called here.
 std::string_view other_name(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kNames = {{
       {"samples", "utterances"},
       {"examples", "utterances"},
       {"phrases", "utterances"},
@@ -61,6 +49,14 @@ std::string_view other_name(std::string_view word) {
       {"min_chars", "min"},
       {"max_chars", "max"},
       {"target", "route"},
+      {"bind", "listen"},
+      {"address", "listen"},
+      {"port", "listen"},
+      {"api_keys", "keys"},
+      {"cert", "certificate"},
+      {"key_file", "private_key"},
+      {"timeout", "deadline"},
+      {"threads", "io_threads"},
   }};
   for (const auto& [theirs, ours] : kNames) {
     if (theirs == word) return ours;
@@ -111,6 +107,17 @@ std::optional<std::size_t> bytes_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string shown(std::string_view text) {
+  constexpr std::size_t kMost = 60;
+  std::string out;
+  for (std::size_t i = 0; i < text.size();) {
+    if (out.size() >= kMost) return out + "...";
+    const char32_t c = next_code_point(text, i);
+    append_utf8(out, c < 0x20 ? U' ' : c);
+  }
+  return out;
+}
 
 void ReadContext::error(int line, std::string key, std::string message) {
   errors_.push_back({position(line), std::move(key), std::move(message)});

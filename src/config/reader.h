@@ -17,6 +17,9 @@
 
 namespace waybill::config {
 
+// A value as it can be shown in a message: one line, not too long.
+[[nodiscard]] std::string shown(std::string_view text);
+
 // What all readers of one file share.
 class ReadContext {
  public:
@@ -55,6 +58,11 @@ class SectionReader {
   void automatic(const Key& key, Bounds bounds, unsigned& out);  // 0 is written auto
   void count(const Key& key, std::optional<std::size_t>& out);
   void size(const Key& key, std::size_t& out);
+  // server_reader.cc:
+  void file(const Key& key, std::filesystem::path& out);  // like path(), but not given stays empty
+  void duration(const Key& key, DurationBounds bounds, Duration& out);
+  void digest(const Key& key, std::string& out);
+  void addresses(const Key& key, std::vector<ListenAddress>& out);  // what is given replaces the default
   void threshold(const Key& key, std::optional<double>& out);
   void utterances(const Key& key, std::vector<Utterance>& out);
   void utterances_file(const Key& key, std::vector<Utterance>& out);

@@ -76,6 +76,21 @@ class SchemaBuilder {
                   {"pattern", "^[0-9]+ *(B|[KMG]iB|[kMG]B)?$"}},
         static_cast<std::int64_t>(value));
   }
+  void file(const Key& key, const std::filesystem::path& /*value*/) {
+    put(key, Tree::Map{{"type", "string"}, {"minLength", 1}});
+  }
+  void duration(const Key& key, DurationBounds /*bounds*/, Duration value) {
+    put(key, Tree::Map{{"type", "string"}, {"pattern", "^[0-9]+ *(ms|s|m|h)$"}}, duration_text(value));
+  }
+  void digest(const Key& key, const std::string& /*value*/) {
+    put(key, Tree::Map{{"type", "string"}, {"pattern", "^[0-9A-Fa-f]{64}$"}});
+  }
+  void addresses(const Key& key, const std::vector<ListenAddress>& values) {
+    const Tree address = Tree::Map{{"type", "string"}, {"pattern", "^(systemd|unix:.+|.+:[0-9]+)$"}};
+    Tree schema = Tree::Map{{"anyOf", Tree::List{address, list_of(address, false)}}};
+    if (values.empty()) return put(key, std::move(schema));
+    put(key, std::move(schema), values.front().text());
+  }
   void threshold(const Key& key, const std::optional<double>& /*value*/) {
     put(key, automatic_or(number_schema("number", {0, kMostThreshold})), "auto");
   }
@@ -119,6 +134,16 @@ class SchemaBuilder {
     if constexpr (std::is_same_v<Section, Rule>) {
       schema.emplace_back("oneOf", Tree::List{Tree::Map{{"required", Tree::List{"route"}}},
                                               Tree::Map{{"required", Tree::List{"veto"}}}});
+    }
+    if constexpr (std::is_same_v<Section, ApiKey>) {
+      Tree::List sources;
+      for (const std::string_view source : {"sha256", "env", "file"})
+        sources.push_back(Tree::Map{{"required", Tree::List{source}}});
+      schema.emplace_back("oneOf", std::move(sources));
+    }
+    if constexpr (std::is_same_v<Section, Tls>) {
+      schema.emplace_back("dependentRequired", Tree::Map{{"certificate", Tree::List{"private_key"}},
+                                                         {"private_key", Tree::List{"certificate"}}});
     }
     if constexpr (std::is_same_v<Section, Condition::Length>) schema.emplace_back("minProperties", 1);
     return schema;

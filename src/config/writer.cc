@@ -1,4 +1,5 @@
 // Configurations as trees: the visitor of describe.h that writes.
+#include <array>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,8 +30,12 @@ Tree::List to_list(const std::vector<Condition>& conditions) {
   return list;
 }
 
+constexpr std::string_view kHidden = "hidden";  // in the place of a secret
+
 class SectionWriter {
  public:
+  explicit SectionWriter(Secrets secrets = Secrets::kShown) : secrets_(secrets) {}
+
   [[nodiscard]] Tree::Map take() { return std::move(map_); }
 
   void text(const Key& key, const std::string& value) {
@@ -53,6 +58,18 @@ class SectionWriter {
     if (value) put(key, *value);
   }
   void size(const Key& key, std::size_t value) { put(key, size_text(value)); }
+  void file(const Key& key, const std::filesystem::path& value) {
+    if (!value.empty()) put(key, value.string());
+  }
+  void duration(const Key& key, DurationBounds /*bounds*/, Duration value) { put(key, duration_text(value)); }
+  void digest(const Key& key, const std::string& value) {
+    if (!value.empty()) put(key, secrets_ == Secrets::kShown ? Tree(value) : Tree(kHidden));
+  }
+  void addresses(const Key& key, const std::vector<ListenAddress>& values) {
+    Tree::List list;
+    for (const ListenAddress& address : values) list.emplace_back(address.text());
+    if (!list.empty()) put(key, std::move(list));
+  }
   void threshold(const Key& key, const std::optional<double>& value) {
     put(key, value ? Tree(*value) : Tree("auto"));
   }
@@ -75,18 +92,18 @@ class SectionWriter {
   }
   template <class Section>
   void section(const Key& key, Section& value) {
-    put(key, write(value));
+    put(key, write(value, secrets_));
   }
   template <class Section>
   void sections(const Key& key, std::vector<Section>& values) {
     Tree::List list;
-    for (Section& value : values) list.push_back(write(value));
+    for (Section& value : values) list.push_back(write(value, secrets_));
     put(key, std::move(list));
   }
 
   template <class Section>
-  static Tree write(Section& section) {
-    SectionWriter writer;
+  static Tree write(Section& section, Secrets secrets = Secrets::kShown) {
+    SectionWriter writer(secrets);
     describe(writer, section);
     return writer.take();
   }
@@ -94,6 +111,7 @@ class SectionWriter {
  private:
   void put(const Key& key, Tree value) { map_.emplace_back(std::string(key.name), std::move(value)); }
 
+  Secrets secrets_;
   Tree::Map map_;
 };
 
@@ -120,14 +138,14 @@ Tree to_tree(const Condition& condition) {
 
 }  // namespace
 
-std::string to_yaml(const Config& config) {
+std::string to_yaml(const Config& config, Secrets secrets) {
   Config copy = config;  // describe() visits what it could also fill
-  return to_yaml(SectionWriter::write(copy));
+  return to_yaml(SectionWriter::write(copy, secrets));
 }
 
-std::string to_json(const Config& config) {
+std::string to_json(const Config& config, Secrets secrets) {
   Config copy = config;
-  return to_json(SectionWriter::write(copy));
+  return to_json(SectionWriter::write(copy, secrets));
 }
 
 }  // namespace waybill::config
