@@ -1,6 +1,7 @@
 // How every expected failure is returned.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string field;  // the input field or setting at fault ("routes[2].threshold"), or empty
+  std::chrono::nanoseconds retry_after{};  // kOverloaded: how long what waits now will take; zero: not known
 };
 
 }  // namespace waybill

@@ -46,13 +46,16 @@ Batch::Batch(std::size_t max_tokens, std::size_t dim)
       out_(std::make_unique_for_overwrite<float[]>(max_tokens * dim)) {  // a sequence has at least one token
   ids_.reserve(max_tokens);
   offsets_.reserve(max_tokens + 1);
+  contexts_.reserve(max_tokens);
   answers_.reserve(max_answers_);
 }
 
-void Batch::add(Answer&& answer, std::span<const TokenId> ids, std::span<const TokenId> more_ids) {
+void Batch::add(Answer&& answer, void* context, std::span<const TokenId> ids,
+                std::span<const TokenId> more_ids) {
   ids_.insert(ids_.end(), ids.begin(), ids.end());
   ids_.insert(ids_.end(), more_ids.begin(), more_ids.end());
   answer.row = static_cast<std::uint32_t>(sequences());
+  contexts_.push_back(context);
   offsets_.push_back(static_cast<std::uint32_t>(ids_.size()));
   add_dropped(std::move(answer), Fate::kComputed);
 }
@@ -149,6 +152,7 @@ Batch* BatchPool::acquire() {
   free_.pop_back();
   batch->ids_.clear();
   batch->offsets_.resize(1);
+  batch->contexts_.clear();
   batch->answers_.clear();
   batch->failure_.clear();
   batch->holds_.store(1, std::memory_order_relaxed);

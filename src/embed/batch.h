@@ -44,10 +44,11 @@ class Batch {
   [[nodiscard]] std::size_t tokens() const noexcept { return ids_.size(); }
   [[nodiscard]] std::size_t items() const noexcept { return answers_.size(); }
   [[nodiscard]] PackedBatch packed() const noexcept { return {ids_, offsets_}; }
+  [[nodiscard]] std::span<void* const> contexts() const noexcept { return contexts_; }
   [[nodiscard]] std::span<float> out() noexcept { return {out_.get(), sequences() * dim_}; }
 
   // The ids of an item come in one or two parts (they may wrap around the end of the queue's ring).
-  void add(Answer&& answer, std::span<const TokenId> ids, std::span<const TokenId> more_ids);
+  void add(Answer&& answer, void* context, std::span<const TokenId> ids, std::span<const TokenId> more_ids);
   void add_dropped(Answer&& answer, Fate fate);  // not full()
 
   // Posts the answers that need no computing. Called once, before post_computed().
@@ -70,6 +71,7 @@ class Batch {
   const std::size_t max_answers_;
   std::vector<TokenId> ids_;
   std::vector<std::uint32_t> offsets_{0};
+  std::vector<void*> contexts_;  // one for each sequence
   std::unique_ptr<float[]> out_;
   std::vector<Answer> answers_;  // never grows past its reserve: tasks point into it
   std::string failure_;

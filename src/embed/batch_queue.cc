@@ -18,10 +18,13 @@ std::pair<std::span<T>, std::span<T>> pieces_of(std::span<T> ring, std::size_t p
 
 }  // namespace
 
-void BatchQueue::push(Batcher::Item& item, TimePoint now) {
-  const std::size_t tokens = item.ids.size();
-  if (items_ == entries_.size()) grow_entries();
+void BatchQueue::reserve(std::size_t items, std::size_t tokens) {
+  if (items_ + items > entries_.size()) grow_entries(items_ + items);
   if (tokens_ + tokens > ids_.size()) grow_ids(tokens_ + tokens);
+}
+
+void BatchQueue::push(Batcher::Item& item, TimePoint now) noexcept {
+  const std::size_t tokens = item.ids.size();
   const auto [straight, wrapped] = pieces_of(std::span(ids_), first_id_ + tokens_, tokens);
   std::ranges::copy(item.ids.first(straight.size()), straight.begin());
   std::ranges::copy(item.ids.subspan(straight.size()), wrapped.begin());
@@ -31,6 +34,7 @@ void BatchQueue::push(Batcher::Item& item, TimePoint now) {
   entry.answer.timing = {.queued = now};
   entry.deadline = item.deadline;
   entry.cancelled = item.cancelled;
+  entry.context = item.context;
   entry.tokens = tokens;
   ++items_;
   tokens_ += tokens;
@@ -53,7 +57,7 @@ BatchQueue::Taken BatchQueue::take(Batch& batch, std::size_t share, std::size_t 
           (have + entry.tokens > max_tokens || have >= share || entry.tokens > 2 * (share - have)))
         break;
       const auto [straight, wrapped] = pieces_of(std::span<const TokenId>(ids_), first_id_, entry.tokens);
-      batch.add(std::move(entry.answer), straight, wrapped);
+      batch.add(std::move(entry.answer), entry.context, straight, wrapped);
     }
     pop_front();
   }
@@ -77,8 +81,8 @@ void BatchQueue::pop_front() noexcept {
   tokens_ -= tokens;
 }
 
-void BatchQueue::grow_entries() {
-  std::vector<Entry> larger(std::max<std::size_t>(64, entries_.size() * 2));
+void BatchQueue::grow_entries(std::size_t items) {
+  std::vector<Entry> larger(std::bit_ceil(std::max<std::size_t>(64, items)));
   for (std::size_t i = 0; i < items_; ++i) {
     larger[i] = std::move(entries_[(first_item_ + i) & (entries_.size() - 1)]);
   }

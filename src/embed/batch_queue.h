@@ -23,8 +23,10 @@ class BatchQueue {
   [[nodiscard]] std::size_t tokens() const noexcept { return tokens_; }
   [[nodiscard]] bool fits(std::size_t tokens) const noexcept { return tokens <= max_tokens_ - tokens_; }
 
-  // Copies the ids and moves the rest out of `item`, which must fit. Strong guarantee when memory runs out.
-  void push(Batcher::Item& item, TimePoint now);
+  // Makes room for so many more; nothing has changed when memory runs out.
+  void reserve(std::size_t items, std::size_t tokens);
+  // Copies the ids and moves the rest out of `item`, for which room has been made.
+  void push(Batcher::Item& item, TimePoint now) noexcept;
 
   struct Taken {
     std::size_t expired = 0, cancelled = 0;  // put into the batch to be answered, not to be computed
@@ -43,12 +45,13 @@ class BatchQueue {
     Answer answer;
     TimePoint deadline;
     const std::atomic<bool>* cancelled = nullptr;
+    void* context = nullptr;
     std::size_t tokens = 0;
   };
 
   [[nodiscard]] Entry& front() noexcept { return entries_[first_item_ & (entries_.size() - 1)]; }
   void pop_front() noexcept;
-  void grow_entries();
+  void grow_entries(std::size_t items);
   void grow_ids(std::size_t tokens);
 
   const std::size_t max_tokens_;

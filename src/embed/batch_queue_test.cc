@@ -20,6 +20,7 @@ class BatchQueueTest : public testing::Test {
   void push(std::vector<TokenId> ids) {
     Batcher::Item item{
         .ids = ids, .executor = &executor_, .done = [this](auto&&, const BatchTiming&) { ++answered_; }};
+    queue_.reserve(1, ids.size());
     queue_.push(item, TimePoint{});
   }
   void push_lengths(std::initializer_list<std::size_t> lengths) {

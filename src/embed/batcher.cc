@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 
+#include "base/blocked_signals.h"
 #include "base/check.h"
 #include "embed/batch.h"
 #include "embed/batch_cost.h"
@@ -21,22 +21,6 @@
 
 namespace waybill::embed {
 namespace {
-
-// Signals are for the thread that waits for them, not for whoever is computing.
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 // The batcher whose computing thread this is, if it is one.
 thread_local const void* computing_for = nullptr;
@@ -51,6 +35,38 @@ BatcherOptions checked(BatcherOptions options) {
 
 enum class Verdict : std::uint8_t { kAccepted, kStopping, kExpired, kFull, kLate, kNoMemory };
 
+constexpr double kYear = 365.0 * 24 * 3600;  // what a Duration can hold with ease
+
+Duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(std::min(seconds, kYear)));
+}
+
+std::unexpected<Error> overloaded(double wait_seconds, std::string message) {
+  return std::unexpected<Error>(Error{.code = ErrorCode::kOverloaded,
+                                      .message = std::move(message),
+                                      .field = {},
+                                      .retry_after = duration_of(wait_seconds)});
+}
+
+// What a group of items asks for together.
+struct Request {
+  std::size_t tokens = 0, last_tokens = 0;
+  TimePoint deadline = TimePoint::max();
+  Duration max_wait = Duration::max();
+};
+
+Request request_of(std::span<const Batcher::Item> items) {
+  Request out;
+  for (const Batcher::Item& item : items) {
+    WAYBILL_CHECK(item.executor != nullptr && item.done != nullptr);
+    out.tokens += item.ids.size();
+    out.deadline = std::min(out.deadline, item.deadline);
+    out.max_wait = std::min(out.max_wait, item.max_wait);
+  }
+  out.last_tokens = items.back().ids.size();
+  return out;
+}
+
 Status status_of(Verdict verdict, double wait_seconds, Duration left) {
   switch (verdict) {
     case Verdict::kAccepted:
@@ -61,13 +77,13 @@ Status status_of(Verdict verdict, double wait_seconds, Duration left) {
       return fail(ErrorCode::kDeadlineExceeded,
                   "the deadline passed before the text was queued to be embedded");
     case Verdict::kFull:
-      return fail(
-          ErrorCode::kOverloaded,
+      return overloaded(
+          wait_seconds,
           fmt::format("the encoder's queue is full; an answer would take {:.0f} ms", wait_seconds * 1e3));
     case Verdict::kLate:
-      return fail(
-          ErrorCode::kOverloaded,
-          fmt::format("the encoder is busy: an answer would take {:.0f} ms and the deadline is in {:.0f} ms",
+      return overloaded(
+          wait_seconds,
+          fmt::format("the encoder is busy: an answer would take {:.0f} ms and {:.0f} ms are allowed",
                       wait_seconds * 1e3, seconds(left) * 1e3));
     case Verdict::kNoMemory:
       break;
@@ -102,7 +118,7 @@ struct Batcher::Impl {
   }
 
   void start() {
-    const AllSignalsBlocked blocked;  // inherited by the threads
+    const BlockedSignals blocked;  // inherited by the threads
     for (unsigned i = 0; i < options.threads; ++i) {
       workers[i].thread = std::thread([this, i] { work(i); });
       pthread_setname_np(workers[i].thread.native_handle(), fmt::format("embed-{}", i).c_str());
@@ -113,8 +129,8 @@ struct Batcher::Impl {
   // Waits for items and takes some; false when stopping.
   bool take(Worker& self, Batch& batch);
   void compute(unsigned index, Worker& self, Batch& batch);
-  // Decides on an item and, if all is well, queues it. The mutex is held.
-  Verdict admit(Item& item, TimePoint now, double& wait);
+  // Decides on a group of items and, if all is well, queues it. The mutex is held.
+  Verdict admit(std::span<Item> items, const Request& request, TimePoint now, double& wait);
   // Takes the thread that went idle last, whose caches are the warmest, off the stack. The mutex is held; the
   // caller notifies after it has let go of it.
   Worker* next_to_wake() {
@@ -124,7 +140,9 @@ struct Batcher::Impl {
     worker->state = State::kFree;
     return worker;
   }
-  double wait_seconds(std::size_t tokens, TimePoint now);
+  // Until the answer to an item of `tokens` behind `others` that would come with it.
+  double wait_seconds(std::size_t tokens, TimePoint now, std::size_t others = 0,
+                      std::size_t their_tokens = 0);
   void stop();
 
   BatchFunction& function;
@@ -159,68 +177,69 @@ Batcher::~Batcher() { impl_->stop(); }
 
 void Batcher::stop() { impl_->stop(); }
 
-Status Batcher::submit(Item&& item) {
-  WAYBILL_CHECK(item.executor != nullptr && item.done != nullptr);
+Status Batcher::submit(std::span<Item> items) {
   Impl& b = *impl_;
-  const std::size_t tokens = item.ids.size();
-  if (tokens == 0 || tokens > b.options.max_queue_tokens) {
+  const bool hollow =
+      items.empty() || std::ranges::any_of(items, [](const Item& item) { return item.ids.empty(); });
+  if (hollow) return fail(ErrorCode::kInvalidInput, "there are no tokens to embed");
+  const Request request = request_of(items);
+  if (request.tokens > b.options.max_queue_tokens) {
     return fail(ErrorCode::kInvalidInput,
-                tokens == 0 ? "there are no tokens to embed"
-                            : fmt::format("a text of {} tokens does not fit into the encoder's queue of {}; "
-                                          "cut the text or raise the limit",
-                                          tokens, b.options.max_queue_tokens));
+                fmt::format("a text of {} tokens does not fit into the encoder's queue of {}; "
+                            "cut the text or raise the limit",
+                            request.tokens, b.options.max_queue_tokens));
   }
   const TimePoint now = b.clock.now();
-  const TimePoint deadline = item.deadline;
   double wait = 0;
   Verdict verdict = Verdict::kAccepted;
   Impl::Worker* woken = nullptr;
   {
     const std::lock_guard lock(b.mutex);
-    verdict = b.admit(item, now, wait);
-    ++(verdict == Verdict::kAccepted ? b.counts.accepted : b.counts.refused);
+    verdict = b.admit(items, request, now, wait);
+    (verdict == Verdict::kAccepted ? b.counts.accepted : b.counts.refused) += items.size();
     woken = b.next_to_wake();
   }
   if (woken != nullptr) woken->wake.notify_one();
-  return status_of(verdict, wait, verdict == Verdict::kLate ? deadline - now : Duration{});
+  return status_of(
+      verdict, wait,
+      verdict == Verdict::kLate ? std::min(request.deadline - now, request.max_wait) : Duration{});
 }
 
-Verdict Batcher::Impl::admit(Item& item, TimePoint now, double& wait) {
-  const std::size_t tokens = item.ids.size();
+Verdict Batcher::Impl::admit(std::span<Item> items, const Request& request, TimePoint now, double& wait) {
   if (stopping) return Verdict::kStopping;
-  if (item.deadline <= now) return Verdict::kExpired;
-  if (!queue.fits(tokens)) {
-    wait = wait_seconds(tokens, now);
-    return Verdict::kFull;
+  if (request.deadline <= now) return Verdict::kExpired;
+  const bool full = !queue.fits(request.tokens);
+  if (full || request.deadline != TimePoint::max() || request.max_wait != Duration::max()) {
+    wait = wait_seconds(request.last_tokens, now, items.size() - 1, request.tokens - request.last_tokens);
   }
-  if (item.deadline != TimePoint::max()) {
-    wait = wait_seconds(tokens, now);
-    if (wait > seconds(item.deadline - now)) return Verdict::kLate;
-  }
+  if (full) return Verdict::kFull;
+  if (wait > seconds(std::min(request.deadline - now, request.max_wait))) return Verdict::kLate;
   try {
-    queue.push(item, now);
+    queue.reserve(items.size(), request.tokens);
   } catch (const std::bad_alloc&) {
     return Verdict::kNoMemory;
   }
+  for (Item& item : items) queue.push(item, now);
   return Verdict::kAccepted;
 }
 
-double Batcher::Impl::wait_seconds(std::size_t tokens, TimePoint now) {
+double Batcher::Impl::wait_seconds(std::size_t tokens, TimePoint now, std::size_t others,
+                                   std::size_t their_tokens) {
   std::size_t i = 0;
   for (const Worker& worker : workers) {
     free_in[i++] = worker.state == State::kComputing
                        ? remaining_seconds(cost, worker.tokens, seconds(now - worker.since))
                        : 0;
   }
-  return forecast_seconds(cost, {queue.tokens(), queue.items(), options.max_batch_tokens}, tokens, free_in);
+  return forecast_seconds(cost,
+                          {queue.tokens() + their_tokens, queue.items() + others, options.max_batch_tokens},
+                          tokens, free_in);
 }
 
 Duration Batcher::predicted_wait(std::size_t tokens) const noexcept {
   const TimePoint now = impl_->clock.now();
   const std::lock_guard lock(impl_->mutex);
-  constexpr double kYear = 365.0 * 24 * 3600;  // what a Duration can hold with ease
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(
-      std::min(impl_->wait_seconds(std::max<std::size_t>(tokens, 1), now), kYear)));
+  return duration_of(impl_->wait_seconds(std::max<std::size_t>(tokens, 1), now));
 }
 
 void Batcher::Impl::work(unsigned index) {
@@ -273,7 +292,7 @@ void Batcher::Impl::compute(unsigned index, Worker& self, Batch& batch) {
   std::string reason;
   const TimePoint started = clock.now();
   try {
-    function.run(index, batch.packed(), batch.out());
+    function.run(index, batch.packed(), batch.contexts(), batch.out());
     failed = false;
   } catch (const std::exception& e) {
     reason = fmt::format("the encoder failed: {}", e.what());

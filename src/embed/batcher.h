@@ -23,7 +23,9 @@ class BatchFunction {
   [[nodiscard]] virtual std::size_t dim() const noexcept = 0;
   // out: [batch.sequences(), dim()]. Called by one computing thread at a time for each `thread` index
   // (0 .. threads - 1). What it throws is answered to the items of the batch as kInternal.
-  virtual void run(unsigned thread, const PackedBatch& batch, std::span<float> out) = 0;
+  // contexts: [batch.sequences()], the Item::context of each.
+  virtual void run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
+                   std::span<float> out) = 0;
 };
 
 struct BatcherOptions {
@@ -78,9 +80,12 @@ class Batcher {
   struct Item {
     std::span<const TokenId> ids;  // copied by submit(); the ids of one sequence, at least one
     TimePoint deadline = TimePoint::max();
+    Duration max_wait =
+        Duration::max();  // refused when the predicted wait is longer; once queued it does not matter
     Executor* executor = nullptr;  // must live until the answer
     const std::atomic<bool>* cancelled =
-        nullptr;  // read when the item's turn comes; may be null; lives until the answer
+        nullptr;              // read when the item's turn comes; may be null; lives until the answer
+    void* context = nullptr;  // for the batch function; what it points to lives until the answer
     Completion done;
   };
 
@@ -91,10 +96,12 @@ class Batcher {
   Batcher& operator=(const Batcher&) = delete;
 
   // Queues the item, or refuses at once: kOverloaded (the queue is full, or the predicted end is past the
-  // deadline; the message says how long it would have taken), kDeadlineExceeded (already past),
-  // kShuttingDown, kInvalidInput (no ids, or more than the queue can ever hold). A refused item is left as it
-  // was and its `done` is not called.
-  [[nodiscard]] Status submit(Item&& item);
+  // deadline or max_wait; the message and `retry_after` say how long it would have taken), kDeadlineExceeded
+  // (already past), kShuttingDown, kInvalidInput (no ids, or more than the queue can ever hold). A refused
+  // item is left as it was and its `done` is not called.
+  [[nodiscard]] Status submit(Item&& item) { return submit(std::span(&item, 1)); }
+  // The same for several, one behind the other: all of them, or none. The wait is that of the last.
+  [[nodiscard]] Status submit(std::span<Item> items);
 
   // How long an item of `tokens` that came now would take until its answer: the rest of the running batches,
   // the queue, and the batch that it would be in.

@@ -37,7 +37,7 @@ class FakeFunction final : public BatchFunction {
   explicit FakeFunction(std::function<void(unsigned, const PackedBatch&)> before = {})
       : before_(std::move(before)) {}
   [[nodiscard]] std::size_t dim() const noexcept override { return 2; }
-  void run(unsigned thread, const PackedBatch& batch, std::span<float> out) override {
+  void run(unsigned thread, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
     if (before_) before_(thread, batch);
     fake_embeddings(batch, out);
   }
@@ -51,7 +51,7 @@ class GatedFunction final : public BatchFunction {
  public:
   ~GatedFunction() override { open(); }
   [[nodiscard]] std::size_t dim() const noexcept override { return 2; }
-  void run(unsigned, const PackedBatch& batch, std::span<float> out) override {
+  void run(unsigned, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
     std::unique_lock lock(mutex_);
     std::vector<std::size_t> lengths;
     for (std::size_t i = 0; i < batch.sequences(); ++i)

@@ -16,7 +16,8 @@ class ModelBatchFunction final : public BatchFunction {
   explicit ModelBatchFunction(const Model& model, unsigned threads = 0);
 
   [[nodiscard]] std::size_t dim() const noexcept override { return model_.dim(); }
-  void run(unsigned thread, const PackedBatch& batch, std::span<float> out) override;
+  void run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
+           std::span<float> out) override;
 
  private:
   const Model& model_;
