@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "route/model_location.h"
 
 namespace waybill::cli {
 namespace {
@@ -15,7 +16,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kDefaultConfig = "waybill.yaml";
-constexpr std::string_view kDefaultModel = "models/all-MiniLM-L6-v2";
 
 bool is_there(const fs::path& path) {
   std::error_code ignored;
@@ -26,19 +26,6 @@ std::optional<fs::path> from_environment(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr || *value == '\0') return std::nullopt;
   return fs::path(value);
-}
-
-fs::path program_folder() {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  return error ? fs::path() : program.parent_path();
-}
-
-// The folders above the program: the source tree when it stands in build/release, the prefix when in bin.
-std::vector<fs::path> folders_above_program() {
-  const fs::path folder = program_folder();
-  if (folder.empty()) return {};
-  return {folder, folder.parent_path(), folder.parent_path().parent_path()};
 }
 
 }  // namespace
@@ -72,17 +59,6 @@ Result<config::Config> read_config(const std::string& option) {
   return fail(ErrorCode::kInvalidInput, std::move(text));
 }
 
-// The default model, wherever it may stand.
-std::optional<fs::path> default_model() {
-  if (is_there(kDefaultModel)) return fs::path(kDefaultModel);
-  for (const fs::path& folder : folders_above_program()) {
-    for (const fs::path& path : {folder / kDefaultModel, folder / "share/waybill" / kDefaultModel}) {
-      if (is_there(path)) return path;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Result<config::Config> load_config(const std::string& option) {
@@ -100,13 +76,10 @@ ModelChoice choose_model(const config::Config& config, const std::string& model_
                         .use_cache_file = config.encoder.cache_file};
   if (!model_option.empty()) {
     choice.folder = model_option;
-  } else if (!is_there(choice.folder)) {
-    std::optional<fs::path> other = from_environment("WAYBILL_MODEL");
-    if (!other) other = default_model();
-    if (other && (from_environment("WAYBILL_MODEL") || other->filename() == choice.folder.filename())) {
-      print_note(fmt::format("{} is not there; using {}", choice.folder.string(), other->string()));
-      choice.folder = *other;
-    }
+  } else {
+    route::ModelLocation found = route::locate_model(config);
+    if (!found.note.empty()) print_note(found.note);
+    choice.folder = std::move(found.folder);
   }
   return choice;
 }
@@ -124,21 +97,21 @@ Result<ModelChoice> choose_model(const std::string& model_option, const std::str
   ModelChoice choice = {.folder = model_option, .precision = precision.empty() ? "auto" : precision};
   if (!model_option.empty()) return choice;
   std::optional<fs::path> found = from_environment("WAYBILL_MODEL");
-  if (!found) found = default_model();
+  if (!found) found = route::default_model();
   if (!found) {
     return fail(
         ErrorCode::kNotFound,
         fmt::format(
             "there is no model in {}; `waybill model fetch` brings it, --model or WAYBILL_MODEL names "
             "another folder",
-            kDefaultModel));
+            route::kDefaultModel));
   }
   choice.folder = *found;
   return choice;
 }
 
 Result<fs::path> find_shared_file(const std::string& name) {
-  for (const fs::path& folder : folders_above_program()) {
+  for (const fs::path& folder : route::folders_above_program()) {
     for (const fs::path& path : {folder / "share/waybill" / name, folder / "tools" / name}) {
       if (is_there(path)) return path;
     }
@@ -150,21 +123,7 @@ Result<fs::path> find_shared_file(const std::string& name) {
 namespace {
 
 Result<embed::ModelOptions> model_options(const ModelChoice& choice) {
-  embed::ModelOptions options = {
-      .folder = choice.folder, .precision = {}, .isa = {}, .use_cache_file = choice.use_cache_file};
-  if (choice.precision == "auto") return options;
-  options.precision = embed::parse_precision(choice.precision);
-  if (options.precision) return options;
-  return fail(ErrorCode::kInvalidInput, fmt::format("there is no precision \"{}\"", choice.precision));
-}
-
-// A folder that is not there is the likeliest reason, and has a remedy.
-Error with_remedy(Error error, const ModelChoice& choice) {
-  if (is_there(choice.folder)) return error;
-  return {ErrorCode::kNotFound,
-          fmt::format("there is no model folder {}; `waybill model fetch` brings all-MiniLM-L6-v2",
-                      choice.folder.string()),
-          {}};
+  return route::model_options(choice.folder, choice.precision, choice.use_cache_file);
 }
 
 }  // namespace
@@ -175,7 +134,7 @@ Result<embed::Model> load_model(const ModelChoice& choice, embed::LoadReport* re
   embed::LoadReport own;
   embed::LoadReport& told = report != nullptr ? *report : own;
   Result<embed::Model> model = embed::Model::load(*options, &told);
-  if (!model) return std::unexpected(with_remedy(std::move(model.error()), choice));
+  if (!model) return std::unexpected(route::with_remedy(std::move(model.error()), choice.folder));
   if (!told.cache_note.empty()) print_note(told.cache_note);
   return model;
 }
@@ -184,7 +143,7 @@ Result<embed::DecisionModels> load_decision_models(const ModelChoice& choice) {
   const Result<embed::ModelOptions> options = model_options(choice);
   if (!options) return std::unexpected(options.error());
   Result<embed::DecisionModels> models = embed::load_decision_models(*options);
-  if (!models) return std::unexpected(with_remedy(std::move(models.error()), choice));
+  if (!models) return std::unexpected(route::with_remedy(std::move(models.error()), choice.folder));
   for (const std::string& note : models->notes) print_note(note);
   return models;
 }

@@ -31,8 +31,8 @@ struct ModelChoice {
 [[nodiscard]] Result<ModelChoice> choose_model(const std::string& model_option,
                                                const std::string& config_option,
                                                const std::string& precision);
-// For a configuration that is loaded already. Where its model folder is missing, $WAYBILL_MODEL or a model of
-// the same name beside the program steps in, and a note says so.
+// For a configuration that is loaded already. Where its model folder is missing another may step in
+// (route/model_location.h), and a note says so.
 [[nodiscard]] ModelChoice choose_model(const config::Config& config, const std::string& model_option,
                                        const std::string& precision);
 
