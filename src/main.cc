@@ -10,6 +10,8 @@ int main(int argc, char** argv) {
   // Deciding
   waybill::cli::add_route(*app);
   waybill::cli::add_embed(*app);
+  // Serving
+  waybill::cli::add_serve(*app);
   // Measuring and fitting
   waybill::cli::add_eval(*app);
   waybill::cli::add_fit(*app);

@@ -15,6 +15,9 @@ enum class ErrorCode : std::uint8_t {
   kUnsupported,       // well-formed, but not something this program does
   kCorrupt,           // a file that is damaged, truncated or not what its name says
   kIo,                // the operating system refused
+  kUnauthenticated,   // no valid credentials
+  kPermissionDenied,  // they do not suffice
+  kMethodNotAllowed,  // the right place, the wrong verb
   kOverloaded,        // a bounded queue is full, or the wait would pass the deadline
   kDeadlineExceeded,  // the deadline passed while it waited or ran
   kCancelled,         // the caller took it back

@@ -7,6 +7,9 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::kInvalidInput: return "invalid_input";
     case ErrorCode::kNotFound: return "not_found";
     case ErrorCode::kUnsupported: return "unsupported";
+    case ErrorCode::kUnauthenticated: return "unauthenticated";
+    case ErrorCode::kPermissionDenied: return "permission_denied";
+    case ErrorCode::kMethodNotAllowed: return "method_not_allowed";
     case ErrorCode::kCorrupt: return "corrupt";
     case ErrorCode::kIo: return "io";
     case ErrorCode::kOverloaded: return "overloaded";

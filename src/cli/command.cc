@@ -28,6 +28,9 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::kInvalidInput:
     case ErrorCode::kUnsupported:
+    case ErrorCode::kUnauthenticated:
+    case ErrorCode::kPermissionDenied:
+    case ErrorCode::kMethodNotAllowed:
     case ErrorCode::kCorrupt:
       return ExitCode::kData;
     case ErrorCode::kNotFound:

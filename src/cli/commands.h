@@ -9,6 +9,7 @@ class App;
 namespace waybill::cli {
 
 void add_route(CLI::App& app);
+void add_serve(CLI::App& app);
 void add_embed(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_fit(CLI::App& app);

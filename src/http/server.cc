@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "http/acceptor.h"
+#include "http/listening_socket.h"
 #include "http/watchdog.h"
 
 namespace waybill::http {
@@ -108,7 +109,7 @@ Status Server::listen() {
     tls = std::move(*loaded);
   }
   for (const ListenerOptions& listener : impl_->options.listeners) {
-    auto bound = listen_on(listener.endpoint, static_cast<unsigned>(impl_->lanes.size()));
+    auto bound = listen_on(listener.address, static_cast<unsigned>(impl_->lanes.size()));
     if (!bound) return std::unexpected(bound.error());
     impl_->sockets.push_back(std::move(*bound));
   }

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "http/endpoint.h"
+#include "config/server_config.h"
 #include "http/exchange.h"
 #include "http/session.h"
 #include "http/tls_context.h"
@@ -18,7 +18,7 @@
 namespace waybill::http {
 
 struct ListenerOptions {
-  Endpoint endpoint;
+  config::ListenAddress address;
   Surface surface = Surface::kPublic;
   bool tls = false;
 };

@@ -125,7 +125,7 @@ class ServerTest : public ::testing::Test {
  protected:
   void start(ServerOptions options = {}, const std::string& endpoint = "127.0.0.1:0") {
     options.threads = 2;
-    options.listeners.push_back({.endpoint = parse_endpoint(endpoint).value()});
+    options.listeners.push_back({.address = config::parse_listen_address(endpoint).value()});
     server_ = std::make_unique<Server>(std::move(options), handler_);
     const Status listening = server_->listen();
     ASSERT_TRUE(listening) << listening.error().message;
@@ -357,26 +357,11 @@ TEST_F(ServerTest, ListensOnAUnixSocketAndCleansUp) {
 
 TEST_F(ServerTest, AnAddressInUseIsToldAsSuch) {
   start();
-  Server second({.listeners = {{.endpoint = parse_endpoint(address()).value()}}}, handler_);
+  Server second({.listeners = {{.address = config::parse_listen_address(address()).value()}}}, handler_);
   const Status listening = second.listen();
   ASSERT_FALSE(listening);
   EXPECT_NE(listening.error().message.find("another program listens there"), std::string::npos)
       << listening.error().message;
-}
-
-TEST(Endpoint, IsReadFromText) {
-  EXPECT_EQ(parse_endpoint("127.0.0.1:8000")->text(), "127.0.0.1:8000");
-  EXPECT_EQ(parse_endpoint("[::1]:80")->text(), "[::1]:80");
-  EXPECT_EQ(parse_endpoint(":80")->host, "");
-  EXPECT_EQ(parse_endpoint("*:80")->host, "");
-  EXPECT_EQ(parse_endpoint("unix:/a b")->path, "/a b");
-  for (const char* wrong : {"", "8000", "a:", "a:b", "a:65536", "a:-1", "::1:80", "unix:"}) {
-    EXPECT_FALSE(parse_endpoint(wrong)) << wrong;
-  }
-  EXPECT_TRUE(parse_endpoint("127.0.0.1:1")->is_local());
-  EXPECT_TRUE(parse_endpoint("unix:/a")->is_local());
-  EXPECT_FALSE(parse_endpoint(":1")->is_local());
-  EXPECT_FALSE(parse_endpoint("10.0.0.1:1")->is_local());
 }
 
 TEST(Response, NeverLetsAValueSplitIt) {

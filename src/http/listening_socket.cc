@@ -1,4 +1,4 @@
-#include "http/endpoint.h"
+#include "http/listening_socket.h"
 
 #include <array>
 #include <cerrno>
@@ -20,10 +20,12 @@
 namespace waybill::http {
 namespace {
 
+using config::ListenAddress;
+
 constexpr int kBacklog = 4096;  // the kernel cuts it to net.core.somaxconn
 constexpr int kFirstSystemdDescriptor = 3;
 
-std::unexpected<Error> system_failure(const Endpoint& endpoint, const char* what, int error) {
+std::unexpected<Error> system_failure(const ListenAddress& endpoint, const char* what, int error) {
   std::string hint;
   if (error == EADDRINUSE) hint = "; another program listens there: stop it or choose another address";
   if (error == EACCES)
@@ -61,7 +63,8 @@ std::string address_text(const sockaddr_storage& address) {
   return fmt::format("[{}]:{}", text.data(), ntohs(v6.sin6_port));
 }
 
-Result<ListeningSocket> listen_tcp(const Endpoint& endpoint, const addrinfo& address, unsigned short port) {
+Result<ListeningSocket> listen_tcp(const ListenAddress& endpoint, const addrinfo& address,
+                                   unsigned short port) {
   Descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) return system_failure(endpoint, "open a socket", errno);
   const int on = 1;
@@ -87,7 +90,7 @@ Result<ListeningSocket> listen_tcp(const Endpoint& endpoint, const addrinfo& add
 
 // With SO_REUSEPORT a second program of the same user would share the port without a word. A socket bound
 // without the option finds out first.
-Status check_free(const Endpoint& endpoint, const addrinfo& address) {
+Status check_free(const ListenAddress& endpoint, const addrinfo& address) {
   if (endpoint.port == 0) return {};
   const Descriptor probe(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
@@ -97,7 +100,7 @@ Status check_free(const Endpoint& endpoint, const addrinfo& address) {
   return {};
 }
 
-Result<std::vector<ListeningSocket>> listen_tcp(const Endpoint& endpoint, unsigned copies) {
+Result<std::vector<ListeningSocket>> listen_tcp(const ListenAddress& endpoint, unsigned copies) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE | AI_ADDRCONFIG;
@@ -140,16 +143,16 @@ bool is_alive(const sockaddr_un& address) {
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-Result<std::vector<ListeningSocket>> listen_unix(const Endpoint& endpoint) {
+Result<std::vector<ListeningSocket>> listen_unix(const ListenAddress& endpoint) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (endpoint.path.size() >= sizeof address.sun_path) {
+  if (endpoint.path.native().size() >= sizeof address.sun_path) {
     return fail(ErrorCode::kInvalidInput,
                 fmt::format("{}: a UNIX socket's path has at most {} bytes", endpoint.text(),
                             sizeof address.sun_path - 1),
                 "server.listen");
   }
-  std::memcpy(address.sun_path, endpoint.path.c_str(), endpoint.path.size() + 1);
+  std::memcpy(address.sun_path, endpoint.path.c_str(), endpoint.path.native().size() + 1);
   struct stat status{};
   if (::lstat(endpoint.path.c_str(), &status) == 0) {
     if (!S_ISSOCK(status.st_mode)) return system_failure(endpoint, "listen: a file is in the way", EEXIST);
@@ -163,12 +166,12 @@ Result<std::vector<ListeningSocket>> listen_unix(const Endpoint& endpoint) {
     return system_failure(endpoint, "listen", errno);
   }
   std::vector<ListeningSocket> sockets;
-  sockets.emplace_back(socket.release(), endpoint.text(), endpoint.path);
+  sockets.emplace_back(socket.release(), endpoint.text(), endpoint.path.string());
   return sockets;
 }
 
 // The protocol is small enough not to need libsystemd: LISTEN_PID, LISTEN_FDS, descriptors from 3 up.
-Result<std::vector<ListeningSocket>> listen_systemd(const Endpoint& endpoint) {
+Result<std::vector<ListeningSocket>> listen_systemd(const ListenAddress& endpoint) {
   const char* pid = std::getenv("LISTEN_PID");
   const char* count_text = std::getenv("LISTEN_FDS");
   if (pid == nullptr || count_text == nullptr || std::string_view(pid) != std::to_string(::getpid())) {
@@ -192,60 +195,6 @@ Result<std::vector<ListeningSocket>> listen_systemd(const Endpoint& endpoint) {
 
 }  // namespace
 
-std::string Endpoint::text() const {
-  switch (kind) {
-    case Kind::kUnix:
-      return "unix:" + path;
-    case Kind::kSystemd:
-      return "systemd";
-    case Kind::kTcp:
-      break;
-  }
-  return host.find(':') == std::string::npos ? fmt::format("{}:{}", host, port)
-                                             : fmt::format("[{}]:{}", host, port);
-}
-
-bool Endpoint::is_local() const {
-  if (kind == Kind::kUnix) return true;
-  return kind == Kind::kTcp && (host == "localhost" || host == "::1" || host.starts_with("127."));
-}
-
-Result<Endpoint> parse_endpoint(std::string_view text) {
-  const auto wrong = [text](std::string_view why) {
-    return fail(
-        ErrorCode::kInvalidInput,
-        fmt::format("\"{}\" is no address to listen on: {}; write \"127.0.0.1:8000\", \"[::1]:8000\", "
-                    "\":8000\", \"unix:/run/waybill.sock\" or \"systemd\"",
-                    text, why),
-        "server.listen");
-  };
-  Endpoint endpoint;
-  if (text == "systemd") {
-    endpoint.kind = Endpoint::Kind::kSystemd;
-    return endpoint;
-  }
-  if (text.starts_with("unix:")) {
-    endpoint.kind = Endpoint::Kind::kUnix;
-    endpoint.path = text.substr(5);
-    if (endpoint.path.empty()) return wrong("there is no path");
-    return endpoint;
-  }
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong("there is no port");
-  std::string_view host = text.substr(0, colon);
-  const std::string_view port = text.substr(colon + 1);
-  if (host.starts_with('[') && host.ends_with(']')) {
-    host = host.substr(1, host.size() - 2);
-  } else if (host.find(':') != std::string_view::npos) {
-    return wrong("an IPv6 address stands in brackets");
-  }
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), endpoint.port);
-  if (error != std::errc() || end != port.data() + port.size())
-    return wrong("the port is no number up to 65535");
-  endpoint.host = host == "*" ? std::string() : std::string(host);
-  return endpoint;
-}
-
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
       address_(std::move(other.address_)),
@@ -256,13 +205,13 @@ ListeningSocket::~ListeningSocket() {
   if (!unlink_path_.empty()) ::unlink(unlink_path_.c_str());
 }
 
-Result<std::vector<ListeningSocket>> listen_on(const Endpoint& endpoint, unsigned copies) {
+Result<std::vector<ListeningSocket>> listen_on(const config::ListenAddress& endpoint, unsigned copies) {
   switch (endpoint.kind) {
-    case Endpoint::Kind::kUnix:
+    case ListenAddress::Kind::kUnix:
       return listen_unix(endpoint);
-    case Endpoint::Kind::kSystemd:
+    case ListenAddress::Kind::kSystemd:
       return listen_systemd(endpoint);
-    case Endpoint::Kind::kTcp:
+    case ListenAddress::Kind::kTcp:
       break;
   }
   return listen_tcp(endpoint, copies);

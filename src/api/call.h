@@ -1,0 +1,24 @@
+// A request that has been accepted: what an endpoint works with.
+#pragma once
+
+#include <memory>
+
+#include "api/deployment.h"
+#include "api/keys.h"
+#include "http/exchange.h"
+#include "telemetry/waybill.h"
+
+namespace waybill::api {
+
+struct Call {
+  http::Exchange& exchange;
+  std::shared_ptr<const Deployment> deployment;  // the configuration it began with, kept to its end
+  telemetry::Waybill waybill;                    // empty for endpoints that are not accounted for
+  const Caller* caller = nullptr;                // null where no keys are asked for
+  TimePoint deadline = TimePoint::max();
+
+  [[nodiscard]] http::Request& request() const noexcept { return exchange.request; }
+  [[nodiscard]] http::Response& response() const noexcept { return exchange.response; }
+};
+
+}  // namespace waybill::api

@@ -1,0 +1,213 @@
+// POST /route and /v1/route: which route, and so which model, a prompt takes.
+#include <vector>
+
+#include <boost/json/array.hpp>
+#include <fmt/format.h>
+
+#include "api/await.h"
+#include "api/endpoint.h"
+#include "api/gateway.h"
+#include "api/json_body.h"
+#include "base/json_writer.h"
+
+namespace waybill::api {
+namespace {
+
+using route::Decision;
+using telemetry::Stage;
+
+// What the body of a request asks for. The views point into the JsonBody.
+struct Question {
+  std::optional<std::string_view> prompt;
+  std::vector<std::string_view> inputs;  // a batch, instead of a prompt
+  bool explain = false;
+  bool allow_degraded = true;
+  std::optional<std::int64_t> timeout_ms;
+};
+
+Status read_inputs(const boost::json::value& value, std::size_t most, std::vector<std::string_view>& inputs) {
+  const boost::json::array* array = value.if_array();
+  if (array == nullptr) return wrong_type("inputs", "an array of strings", value);
+  if (array->empty() || array->size() > most) {
+    return fail(
+        ErrorCode::kInvalidInput,
+        fmt::format("\"inputs\" has {} prompts; it takes 1 to {} (server.max_inputs).", array->size(), most),
+        "inputs");
+  }
+  for (std::size_t i = 0; i < array->size(); ++i) {
+    const boost::json::string* text = (*array)[i].if_string();
+    if (text == nullptr) return wrong_type(fmt::format("inputs[{}]", i), "a string", (*array)[i]);
+    inputs.emplace_back(text->data(), text->size());
+  }
+  return {};
+}
+
+Status read_question(const JsonBody& body, std::size_t max_inputs, Question& question) {
+  if (Status known = body.check_fields({"prompt", "inputs", "explain", "allow_degraded", "timeout_ms"});
+      !known)
+    return known;
+  const auto prompt = body.text("prompt");
+  if (!prompt) return std::unexpected(prompt.error());
+  question.prompt = *prompt;
+  const boost::json::value* inputs = body.find("inputs");
+  if (question.prompt && inputs != nullptr) {
+    return fail(ErrorCode::kInvalidInput, "Give either \"prompt\" or \"inputs\", not both.", "inputs");
+  }
+  if (!question.prompt && inputs == nullptr) return missing_field("prompt", "the text to find a route for");
+  if (inputs != nullptr) {
+    if (Status read = read_inputs(*inputs, max_inputs, question.inputs); !read) return read;
+  }
+  const auto explain = body.flag("explain");
+  if (!explain) return std::unexpected(explain.error());
+  question.explain = explain->value_or(false);
+  if (question.explain && inputs != nullptr) {
+    return fail(ErrorCode::kInvalidInput, "\"explain\" goes with one \"prompt\", not with \"inputs\".",
+                "explain");
+  }
+  const auto allow_degraded = body.flag("allow_degraded");
+  if (!allow_degraded) return std::unexpected(allow_degraded.error());
+  question.allow_degraded = allow_degraded->value_or(true);
+  constexpr std::int64_t kDayMs = 86'400'000;
+  const auto timeout = body.integer("timeout_ms", 1, kDayMs);
+  if (!timeout) return std::unexpected(timeout.error());
+  question.timeout_ms = *timeout;
+  return {};
+}
+
+void write_decision(JsonWriter& json, const Decision& decision) {
+  json.key("route").string(decision.route).key("model").string(decision.model);
+  json.key("score")
+      .number(static_cast<double>(decision.score), 4)
+      .key("tier")
+      .string(to_string(decision.tier));
+  json.key("degraded").boolean(decision.degraded).key("reason").string(to_string(decision.reason));
+  if (!decision.rule.empty()) json.key("rule").string(decision.rule);
+}
+
+void write_explanation(JsonWriter& json, const route::Router& router, const route::Explanation& explanation) {
+  json.key("threshold").number(static_cast<double>(explanation.threshold), 4).key("runners_up").begin_array();
+  for (const route::ScoredRoute& scored : explanation.runners_up) {
+    json.begin_object().key("route").string(router.routes()[scored.route].name);
+    json.key("score").number(static_cast<double>(scored.score), 4).end_object();
+  }
+  json.end_array().key("nearest").begin_array();
+  for (const route::NearestUtterance& near : explanation.nearest) {
+    json.begin_object().key("route").string(router.routes()[near.route].name).key("text").string(near.text);
+    json.key("similarity").number(static_cast<double>(near.similarity), 4).end_object();
+  }
+  json.end_array();
+}
+
+// What the decision and its timing say, into the waybill.
+void record(telemetry::Waybill& waybill, const Decision& decision, const route::DecisionTiming& timing) {
+  waybill.decision({.route = decision.route,
+                    .model = decision.model,
+                    .tier = to_string(decision.tier),
+                    .reason = to_string(decision.reason),
+                    .score = decision.score,
+                    .degraded = decision.degraded});
+  const auto stage = [&waybill](Stage which, TimePoint begin, TimePoint end) {
+    if (begin != TimePoint{} && end != TimePoint{}) waybill.stage(which, begin, end);
+  };
+  waybill.tokens(timing.tokens);
+  stage(Stage::kTokenize, timing.arrived, timing.tokenized);
+  stage(Stage::kQueue, timing.queued, timing.started);
+  stage(Stage::kEncode, timing.started, timing.finished);
+  stage(Stage::kDecide, timing.finished == TimePoint{} ? timing.arrived : timing.finished, timing.decided);
+}
+
+route::DecisionCall decision_call(Call& call, const Question& question) {
+  return {.prompt = question.prompt.value_or(std::string_view()),
+          .deadline = call.deadline,
+          .executor = &call.exchange.loop(),
+          .cancelled = &call.exchange.cancelled(),
+          .allow_degraded = question.allow_degraded};
+}
+
+http::Task<Status> decide_one(Call& call, const Question& question, std::string_view id) {
+  route::DecisionService& service = call.deployment->engine->decisions();
+  const route::DecisionCall asked = decision_call(call, question);
+  auto start = [&service, &asked](route::DecisionService::Completion&& done) {
+    return service.decide(asked, std::move(done));
+  };
+  Result<route::DecisionAnswer> answer = co_await await_answer<route::DecisionAnswer>(call.exchange, start);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  record(call.waybill, answer->decision, answer->timing);
+  JsonWriter json(call.response().body);
+  json.begin_object();
+  write_decision(json, answer->decision);
+  json.key("request_id").string(id).end_object();
+  co_return Status{};
+}
+
+http::Task<Status> explain_one(Call& call, const Question& question, std::string_view id) {
+  const route::Engine& engine = *call.deployment->engine;
+  const route::DecisionCall asked = decision_call(call, question);
+  auto start = [&engine, &asked](route::DecisionService::ExplanationCompletion&& done) {
+    return engine.decisions().explain(asked, {}, std::move(done));
+  };
+  Result<route::ExplanationAnswer> answer =
+      co_await await_answer<route::ExplanationAnswer>(call.exchange, start);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  record(call.waybill, answer->explanation.decision, answer->timing);
+  JsonWriter json(call.response().body);
+  json.begin_object();
+  write_decision(json, answer->explanation.decision);
+  write_explanation(json, engine.router(), answer->explanation);
+  json.key("request_id").string(id).end_object();
+  co_return Status{};
+}
+
+http::Task<Status> decide_all(Call& call, const Question& question, std::string_view id) {
+  using Answers = std::vector<route::DecisionAnswer>;
+  route::DecisionService& service = call.deployment->engine->decisions();
+  const route::CallOptions options = {.deadline = call.deadline,
+                                      .executor = &call.exchange.loop(),
+                                      .cancelled = &call.exchange.cancelled(),
+                                      .allow_degraded = question.allow_degraded};
+  auto start = [&](route::DecisionService::BatchCompletion&& done) {
+    return service.decide_all(question.inputs, options, std::move(done));
+  };
+  Result<Answers> answers = co_await await_answer<Answers>(call.exchange, start);
+  if (!answers) co_return std::unexpected(std::move(answers.error()));
+  std::uint32_t tokens = 0;
+  JsonWriter json(call.response().body);
+  json.begin_object().key("object").string("list").key("data").begin_array();
+  std::int64_t index = 0;
+  for (const route::DecisionAnswer& answer : *answers) {
+    tokens += answer.timing.tokens;
+    json.begin_object().key("index").integer(index++);
+    write_decision(json, answer.decision);
+    json.end_object();
+  }
+  json.end_array().key("request_id").string(id).end_object();
+  call.waybill.tokens(tokens);
+  co_return Status{};
+}
+
+}  // namespace
+
+http::Task<Status> decide(Gateway& /*gateway*/, Call& call) {
+  JsonBody body;
+  if (Status parsed = body.parse(call.request().body); !parsed) co_return parsed;
+  Question question;
+  const auto max_inputs = static_cast<std::size_t>(call.deployment->config().server.max_inputs);
+  if (Status read = read_question(body, max_inputs, question); !read) co_return read;
+  if (question.timeout_ms) {
+    call.deadline =
+        std::min(call.deadline, call.request().started + std::chrono::milliseconds(*question.timeout_ms));
+  }
+  call.waybill.stage(Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
+  const std::string id = to_string(call.waybill.id());
+  Status status;
+  if (!question.inputs.empty()) {
+    status = co_await decide_all(call, question, id);
+  } else if (question.explain) {
+    status = co_await explain_one(call, question, id);
+  } else {
+    status = co_await decide_one(call, question, id);
+  }
+  co_return status;
+}
+
+}  // namespace waybill::api

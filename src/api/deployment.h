@@ -1,0 +1,25 @@
+// One configuration in force: what it decides with, who may call, and the answers that never change under it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/keys.h"
+#include "config/config.h"
+#include "route/engine.h"
+
+namespace waybill::api {
+
+// Immutable. Shared: a reload puts another in its place while calls that began with this one still use it.
+struct Deployment {
+  std::shared_ptr<const route::Engine> engine;  // of the gateway's EngineSlot, which also ends it
+  Keyring keys;
+  std::string models_json;  // GET /v1/models
+
+  [[nodiscard]] const config::Config& config() const noexcept { return engine->config(); }
+};
+
+// What GET /v1/models says of an engine.
+[[nodiscard]] std::string models_json(const route::Engine& engine);
+
+}  // namespace waybill::api

@@ -1,0 +1,53 @@
+// The endpoints: what is answered where, to whom.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "api/call.h"
+#include "base/result.h"
+#include "http/request.h"
+#include "http/task.h"
+
+namespace waybill::api {
+
+class Gateway;
+
+enum class Access : std::uint8_t {
+  kOpen,    // everybody
+  kCaller,  // who has a key, where there are keys
+  kAdmin,   // the admin listener; where there is none, who has an admin key, or this machine where there are
+            // no keys
+};
+
+// Fills the response, or fails with what is to be told. Runs on the connection's loop.
+using Run = http::Task<Status> (*)(Gateway&, Call&);
+
+struct Endpoint {
+  http::Method method;
+  std::string_view path;  // "/v1/requests/{id}": a last part in braces stands for any text without "/"
+  Access access;
+  bool accounted;  // has a waybill; what looks at the accounts has none, so as not to change what it shows
+  Run run;
+};
+
+[[nodiscard]] std::span<const Endpoint> endpoints() noexcept;
+
+// The text that stands for the part in braces.
+[[nodiscard]] std::string_view path_argument(const Call& call) noexcept;
+
+// One file each.
+http::Task<Status> decide(Gateway& gateway, Call& call);       // decide_endpoint.cc
+http::Task<Status> embed(Gateway& gateway, Call& call);        // embeddings_endpoint.cc
+http::Task<Status> list_models(Gateway& gateway, Call& call);  // models_endpoint.cc
+http::Task<Status> health(Gateway& gateway, Call& call);       // health_endpoint.cc
+http::Task<Status> ready(Gateway& gateway, Call& call);
+http::Task<Status> metrics(Gateway& gateway, Call& call);  // admin_endpoint.cc
+http::Task<Status> find_request(Gateway& gateway, Call& call);
+http::Task<Status> list_requests(Gateway& gateway, Call& call);
+http::Task<Status> ledger(Gateway& gateway, Call& call);
+http::Task<Status> reload(Gateway& gateway, Call& call);
+http::Task<Status> openapi(Gateway& gateway, Call& call);  // docs_endpoint.cc
+http::Task<Status> docs_page(Gateway& gateway, Call& call);
+
+}  // namespace waybill::api

@@ -1,0 +1,249 @@
+#include "api/gateway.h"
+
+#include <array>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/cors.h"
+#include "api/deadline.h"
+#include "api/error_answer.h"
+#include "api/reloader.h"
+
+namespace waybill::api {
+namespace {
+
+using http::Method;
+using telemetry::Outcome;
+using telemetry::Stage;
+
+constexpr std::string_view kUnknownEndpoint = "(unknown)";
+constexpr std::string_view kUnreadEndpoint = "(unread)";
+
+TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
+
+bool matches(std::string_view pattern, std::string_view path) noexcept {
+  if (!pattern.ends_with('}')) return pattern == path;
+  const std::string_view prefix = pattern.substr(0, pattern.find('{'));
+  return path.size() > prefix.size() && path.starts_with(prefix) &&
+         path.find('/', prefix.size()) == std::string_view::npos;
+}
+
+struct Found {
+  const Endpoint* endpoint = nullptr;
+  bool path_known = false;
+};
+
+Found find_endpoint(Method method, std::string_view path) noexcept {
+  Found found;
+  for (const Endpoint& each : endpoints()) {
+    if (!matches(each.path, path)) continue;
+    found.path_known = true;
+    if (each.method == method || (each.method == Method::kGet && method == Method::kHead))
+      found.endpoint = &each;
+  }
+  return found;
+}
+
+std::string allowed_methods(std::string_view path) {
+  std::string methods = "OPTIONS";
+  for (const Endpoint& each : endpoints()) {
+    if (!matches(each.path, path)) continue;
+    methods.append(", ").append(http::to_string(each.method));
+    if (each.method == Method::kGet) methods.append(", HEAD");
+  }
+  return methods;
+}
+
+void accept_trace_context(const http::Request& request, telemetry::Waybill& waybill, double sample_ratio) {
+  constexpr std::size_t kMost = 8;
+  std::array<std::string_view, kMost> parents, states;
+  std::size_t parent_count = 0, state_count = 0;
+  for (const http::Header& header : request.headers) {
+    if (parent_count < kMost && http::equal_names(header.name, "traceparent"))
+      parents[parent_count++] = header.value;
+    if (state_count < kMost && http::equal_names(header.name, "tracestate"))
+      states[state_count++] = header.value;
+  }
+  waybill.trace(
+      telemetry::accept_trace({parents.data(), parent_count}, {states.data(), state_count}, sample_ratio));
+}
+
+Status no_endpoint(const http::Request& request, bool path_known, http::Response& response) {
+  if (!path_known) {
+    return fail(ErrorCode::kNotFound, fmt::format("There is nothing at {}. GET /docs lists what there is.",
+                                                  request.path.substr(0, 200)));
+  }
+  const std::string allowed = allowed_methods(request.path);
+  response.add_header("Allow", allowed);
+  return fail(ErrorCode::kMethodNotAllowed, fmt::format("{} cannot be used on {}; use one of {}.",
+                                                        to_string(request.method), request.path, allowed));
+}
+
+}  // namespace
+
+Gateway::Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine, Keyring keys,
+                 GatewayOptions options)
+    : telemetry_(telemetry), options_(options), engines_(std::move(engine)) {
+  publish(std::move(keys));
+  scrape_hook_ = telemetry.registry().on_scrape([this] { refresh_metrics(); });
+}
+
+Gateway::~Gateway() = default;
+
+std::shared_ptr<const Deployment> Gateway::deployment() const noexcept {
+  const std::lock_guard lock(deployment_mutex_);
+  return deployment_;
+}
+
+void Gateway::deploy(std::unique_ptr<route::Engine> engine, Keyring keys) {
+  engines_.replace(std::move(engine));
+  publish(std::move(keys));
+}
+
+void Gateway::publish(Keyring keys) {
+  std::shared_ptr<const route::Engine> engine = engines_.current();
+  std::string models = models_json(*engine);
+  auto next = std::make_shared<const Deployment>(std::move(engine), std::move(keys), std::move(models));
+  const std::lock_guard lock(deployment_mutex_);
+  deployment_.swap(next);
+}
+
+void Gateway::reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done) {
+  auto posted = [&executor, done = std::move(done)](Result<std::string> result) mutable {
+    executor.post(
+        [done = std::move(done), result = std::move(result)]() mutable { done(std::move(result)); });
+  };
+  reloader_.load()->request(std::move(posted));
+}
+
+http::Task<> Gateway::handle(http::Exchange& exchange) {
+  const http::Request& request = exchange.request;
+  const Found found = find_endpoint(request.method, request.path);
+  Call call{.exchange = exchange, .deployment = deployment(), .waybill = {}};
+  add_cors_headers(request, call.deployment->config().server.cors, exchange.response);
+  if (request.method == Method::kOptions && (found.path_known || request.path == "*")) {
+    exchange.response.status = 204;
+    exchange.response.add_header("Allow", allowed_methods(request.path));
+    co_return;
+  }
+  if (found.endpoint == nullptr || found.endpoint->accounted) {
+    call.waybill = telemetry_.waybills().open(
+        found.endpoint == nullptr ? kUnknownEndpoint : found.endpoint->path, request.started);
+    call.waybill.stage(Stage::kRead, request.started, request.received);
+    accept_trace_context(request, call.waybill, telemetry_.trace_sample_ratio());
+    if (const std::string_view id = request.header("x-request-id"); !id.empty()) call.waybill.request_id(id);
+    if (const std::string_view id = request.header("x-correlation-id"); !id.empty())
+      call.waybill.correlation_id(id);
+  }
+  Status status;
+  if (found.endpoint != nullptr) {
+    status = co_await answer(*found.endpoint, call);
+  } else {
+    status = no_endpoint(request, found.path_known, exchange.response);
+  }
+  finish(std::move(call), status);
+}
+
+http::Task<Status> Gateway::answer(const Endpoint& endpoint, Call& call) {
+  Status status = admit(endpoint, call);
+  if (!status) co_return status;
+  try {
+    status = co_await endpoint.run(*this, call);
+  } catch (const std::exception& error) {
+    telemetry_.log().error("an endpoint threw", {{"endpoint", endpoint.path}, {"what", error.what()}});
+    status =
+        fail(ErrorCode::kInternal, "This is a fault of the server, not of the request; its log says more.");
+  }
+  co_return status;
+}
+
+Status Gateway::admit(const Endpoint& endpoint, Call& call) {
+  const http::Request& request = call.request();
+  const http::Peer& peer = call.exchange.peer();
+  if (endpoint.access == Access::kAdmin && options_.separate_admin) {
+    if (peer.surface == http::Surface::kAdmin) return {};
+    return fail(ErrorCode::kNotFound,
+                "This is not served here; it is on the admin listener (server.admin_listen).");
+  }
+  if (endpoint.access != Access::kOpen && !call.deployment->keys.empty()) {
+    call.caller = call.deployment->keys.find(
+        presented_key(request.header("authorization"), request.header("x-api-key")));
+    if (call.caller == nullptr) {
+      return fail(ErrorCode::kUnauthenticated,
+                  "A valid API key is needed; send it as \"Authorization: Bearer KEY\" (keys are set in "
+                  "waybill.yaml).");
+    }
+    call.waybill.caller(call.caller->name);
+    if (endpoint.access == Access::kAdmin && !call.caller->admin) {
+      return fail(
+          ErrorCode::kPermissionDenied,
+          fmt::format("The key \"{}\" may not do this; it needs a key with admin: true.", call.caller->name));
+    }
+  }
+  const Result<Duration> timeout = timeout_of(request, call.deployment->config().admission);
+  if (!timeout) return std::unexpected(timeout.error());
+  call.deadline = request.started + *timeout;
+  return {};
+}
+
+void Gateway::finish(Call call, const Status& status) {
+  http::Exchange& exchange = call.exchange;
+  http::Response& response = call.response();
+  Outcome outcome = Outcome::kCompleted;
+  if (!status) {
+    const Problem problem = problem_of(status.error().code);
+    write_error(status.error(), problem, response);
+    outcome = problem.outcome;
+  }
+  if (draining_) response.close = true;
+  if (!call.waybill.is_open()) return;
+  const telemetry::Record record = call.waybill.record();
+  if (!status) call.waybill.fail(status.error(), stage_of(record, outcome));
+  const std::string id = to_string(record.id);
+  response.add_header("x-waybill-request-id", id);
+  response.add_header("x-request-id",
+                      record.request_id.empty() ? std::string_view(id) : record.request_id.view());
+  exchange.on_sent = [waybill = std::move(call.waybill), outcome, code = response.status,
+                      begin = now()](bool sent) mutable {
+    waybill.stage(Stage::kWrite, begin, now());
+    if (!sent && outcome == Outcome::kCompleted) {
+      waybill.fail({ErrorCode::kCancelled, "The client went away before the answer was sent.", {}},
+                   Stage::kWrite);
+      outcome = Outcome::kCancelled;
+    }
+    waybill.close(outcome, sent ? code : 0);
+  };
+}
+
+void Gateway::refuse(http::Exchange& exchange, const http::ParseFailure& failure) {
+  telemetry::Waybill waybill = telemetry_.waybills().open(kUnreadEndpoint, exchange.request.started);
+  waybill.stage(Stage::kRead, exchange.request.started, exchange.request.received);
+  const bool expired = failure.status == 408;
+  Problem problem = {failure.status, "invalid_request_error", failure.code,
+                     expired ? Outcome::kExpired : Outcome::kRejected};
+  const Error error = {
+      expired ? ErrorCode::kDeadlineExceeded : ErrorCode::kInvalidInput, std::string(failure.message), {}};
+  write_error(error, problem, exchange.response);
+  waybill.fail(error, Stage::kRead);
+  exchange.response.add_header("x-waybill-request-id", to_string(waybill.id()));
+  exchange.on_sent = [waybill = std::move(waybill), problem](bool sent) mutable {
+    waybill.close(problem.outcome, sent ? problem.status : 0);
+  };
+}
+
+void Gateway::refresh_metrics() {
+  telemetry::ProgramMetrics& metrics = telemetry_.metrics();
+  if (const http::Server* server = server_.load()) {
+    const http::ServerStats stats = server->stats();
+    metrics.connections.set(static_cast<double>(stats.connections));
+    metrics.connections_total.set(stats.accepted);
+  }
+  const std::shared_ptr<const Deployment> current = deployment();
+  const route::DecisionStats stats = current->engine->decisions().stats();
+  metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
+  metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
+}
+
+}  // namespace waybill::api

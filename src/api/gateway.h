@@ -1,0 +1,72 @@
+// Between the HTTP server and the endpoints: every request is accepted, admitted, answered, and closed
+// exactly once.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "api/deployment.h"
+#include "api/endpoint.h"
+#include "http/server.h"
+#include "route/engine_slot.h"
+#include "telemetry/telemetry.h"
+
+namespace waybill::api {
+
+class Reloader;
+
+struct GatewayOptions {
+  bool separate_admin = false;  // admin endpoints are on a listener of their own
+};
+
+// Thread-safe.
+class Gateway final : public http::Handler {
+ public:
+  Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine, Keyring keys,
+          GatewayOptions options);
+  ~Gateway() override;
+
+  http::Task<> handle(http::Exchange& exchange) override;
+  void refuse(http::Exchange& exchange, const http::ParseFailure& failure) override;
+
+  [[nodiscard]] std::shared_ptr<const Deployment> deployment() const noexcept;
+  // Puts another engine and other keys into force; requests in flight end with those they began with.
+  void deploy(std::unique_ptr<route::Engine> engine, Keyring keys);
+
+  // From then on /ready says no, and answers close their connections.
+  void start_draining() noexcept { draining_ = true; }
+  [[nodiscard]] bool draining() const noexcept { return draining_; }
+
+  // Whose figures /metrics shows, and who reloads. Both must outlive the gateway's last request.
+  void attach(const http::Server& server, Reloader& reloader) noexcept {
+    server_ = &server;
+    reloader_ = &reloader;
+  }
+  // Asks for a reload; `done` runs on `executor`.
+  void reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done);
+
+  [[nodiscard]] telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
+  [[nodiscard]] const GatewayOptions& options() const noexcept { return options_; }
+
+ private:
+  http::Task<Status> answer(const Endpoint& endpoint, Call& call);
+  [[nodiscard]] Status admit(const Endpoint& endpoint, Call& call);
+  void finish(Call call, const Status& status);
+  void publish(Keyring keys);
+  void refresh_metrics();  // at each scrape
+
+  telemetry::Telemetry& telemetry_;
+  const GatewayOptions options_;
+  route::EngineSlot engines_;
+  mutable std::mutex deployment_mutex_;
+  std::shared_ptr<const Deployment> deployment_;  // guarded by deployment_mutex_
+  std::atomic<bool> draining_{false};
+  std::atomic<const http::Server*> server_{nullptr};
+  std::atomic<Reloader*> reloader_{nullptr};
+  telemetry::Registry::Hook scrape_hook_;
+};
+
+}  // namespace waybill::api

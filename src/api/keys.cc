@@ -1,0 +1,92 @@
+#include "api/keys.h"
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+
+#include "base/file.h"
+#include "http/request.h"
+
+namespace waybill::api {
+namespace {
+
+constexpr std::size_t kMostKeyBytes = 4096;
+
+std::array<std::uint8_t, 32> sha256(std::string_view text) {
+  std::array<std::uint8_t, 32> digest;
+  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  return digest;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kBlank);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+}  // namespace
+
+Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
+  Keyring ring;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const config::ApiKey& key = keys[i];
+    const std::string field = fmt::format("keys[{}]", i);
+    Key entry = {.digest = {}, .caller = {.name = key.name, .admin = key.admin}};
+    if (!key.sha256.empty()) {
+      for (std::size_t byte = 0; byte < entry.digest.size(); ++byte) {
+        entry.digest[byte] =
+            static_cast<std::uint8_t>(std::stoul(key.sha256.substr(2 * byte, 2), nullptr, 16));
+      }
+    } else {
+      std::string secret;
+      if (!key.env.empty()) {
+        const char* value = std::getenv(key.env.c_str());
+        if (value == nullptr) {
+          return fail(
+              ErrorCode::kNotFound,
+              fmt::format("The key \"{}\" is to come from the environment variable {}, which is not set.",
+                          key.name, key.env),
+              field + ".env");
+        }
+        secret = value;
+      } else {
+        Result<std::string> read = read_file(key.file, kMostKeyBytes);
+        if (!read) return fail(read.error().code, read.error().message, field + ".file");
+        secret = std::move(*read);
+      }
+      const std::string_view text = trimmed(secret);
+      if (text.empty()) {
+        return fail(ErrorCode::kInvalidInput,
+                    fmt::format("The key \"{}\" is empty; give it a value.", key.name), field);
+      }
+      entry.digest = sha256(text);
+      ::OPENSSL_cleanse(secret.data(), secret.size());
+    }
+    ring.keys_.push_back(std::move(entry));
+  }
+  return ring;
+}
+
+const Caller* Keyring::find(std::string_view key) const noexcept {
+  if (key.empty() || key.size() > kMostKeyBytes) return nullptr;
+  const Digest digest = sha256(key);
+  const Caller* found = nullptr;
+  for (const Key& each : keys_) {
+    if (::CRYPTO_memcmp(each.digest.data(), digest.data(), digest.size()) == 0) found = &each.caller;
+  }
+  return found;
+}
+
+std::string_view presented_key(std::string_view authorization, std::string_view x_api_key) noexcept {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (authorization.size() > kScheme.size() &&
+      http::equal_names(authorization.substr(0, kScheme.size()), kScheme)) {
+    return trimmed(authorization.substr(kScheme.size()));
+  }
+  return trimmed(x_api_key);
+}
+
+}  // namespace waybill::api

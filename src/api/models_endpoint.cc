@@ -1,0 +1,63 @@
+// GET /v1/models and /v1/models/{id}: what may stand as `model` in a request.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/endpoint.h"
+#include "base/json_writer.h"
+
+namespace waybill::api {
+namespace {
+
+struct ListedModel {
+  std::string_view name;
+  std::string_view kind;  // "route", "model" or "encoder"
+};
+
+// Each name once: the encoder, the routes, and the models behind them.
+std::vector<ListedModel> listed_models(const route::Engine& engine) {
+  std::vector<ListedModel> models = {{engine.model_name(), "encoder"}};
+  const auto add = [&models](std::string_view name, std::string_view kind) {
+    if (std::ranges::find(models, name, &ListedModel::name) == models.end()) models.push_back({name, kind});
+  };
+  const route::Router& router = engine.router();
+  for (const route::RouteInfo& route : router.routes()) add(route.name, "route");
+  add(router.default_route(), "route");
+  for (const route::RouteInfo& route : router.routes()) add(route.model, "model");
+  return models;
+}
+
+void write_model(JsonWriter& json, const ListedModel& model) {
+  json.begin_object().key("id").string(model.name).key("object").string("model").key("created").integer(0);
+  json.key("owned_by").string("waybill").key("kind").string(model.kind).end_object();
+}
+
+}  // namespace
+
+std::string models_json(const route::Engine& engine) {
+  std::string text;
+  JsonWriter json(text);
+  json.begin_object().key("object").string("list").key("data").begin_array();
+  for (const ListedModel& model : listed_models(engine)) write_model(json, model);
+  json.end_array().end_object();
+  return text;
+}
+
+http::Task<Status> list_models(Gateway& /*gateway*/, Call& call) {
+  if (call.request().path == "/v1/models") {
+    call.response().body = call.deployment->models_json;
+    co_return Status{};
+  }
+  const std::string_view wanted = path_argument(call);
+  for (const ListedModel& model : listed_models(*call.deployment->engine)) {
+    if (model.name != wanted) continue;
+    JsonWriter json(call.response().body);
+    write_model(json, model);
+    co_return Status{};
+  }
+  co_return fail(ErrorCode::kNotFound,
+                 fmt::format("There is no model \"{}\"; GET /v1/models lists them.", wanted.substr(0, 100)),
+                 "model");
+}
+
+}  // namespace waybill::api

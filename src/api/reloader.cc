@@ -1,0 +1,111 @@
+#include "api/reloader.h"
+
+#include <chrono>
+#include <vector>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "api/gateway.h"
+#include "config/config.h"
+
+namespace waybill::api {
+namespace {
+
+constexpr auto kLookAtFile = std::chrono::seconds(1);
+
+std::filesystem::file_time_type last_change(const std::filesystem::path& file) {
+  std::error_code ignored;
+  return std::filesystem::last_write_time(file, ignored);
+}
+
+// Listeners, limits and telemetry are made once.
+bool needs_a_restart(const config::Config& before, const config::Config& after) {
+  const auto fixed = [](const config::Config& config) {
+    config::Config part;
+    part.server = config.server;
+    part.telemetry = config.telemetry;
+    return config::to_json(part);
+  };
+  return fixed(before) != fixed(after);
+}
+
+}  // namespace
+
+Reloader::Reloader(std::filesystem::path file, route::EngineOptions options, Gateway& gateway,
+                   telemetry::Telemetry& telemetry)
+    : file_(std::move(file)),
+      options_(std::move(options)),
+      gateway_(gateway),
+      telemetry_(telemetry),
+      changed_(last_change(file_)) {}
+
+Reloader::~Reloader() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  for (Done& done : waiting_) done(fail(ErrorCode::kShuttingDown, "The server is being stopped."));
+}
+
+void Reloader::start() {
+  thread_ = std::thread([this] {
+    pthread_setname_np(pthread_self(), "reload");
+    run();
+  });
+}
+
+void Reloader::request(Done done) {
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(done));
+  }
+  wake_.notify_all();
+}
+
+void Reloader::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait_for(lock, kLookAtFile, [this] { return stopping_ || !waiting_.empty(); });
+    if (stopping_) return;
+    std::deque<Done> asked = std::exchange(waiting_, {});
+    lock.unlock();
+    const auto changed = last_change(file_);
+    if (!asked.empty() || (changed != changed_ && changed != std::filesystem::file_time_type::min())) {
+      changed_ = changed;
+      const Result<std::string> result = reload();
+      for (Done& done : asked) done(result);
+    }
+    lock.lock();
+  }
+}
+
+Result<std::string> Reloader::reload() {
+  telemetry::ProgramMetrics& metrics = telemetry_.metrics();
+  const auto failed = [&](Error error) -> Result<std::string> {
+    metrics.config_reloads.with({"error"}).add();
+    telemetry_.log().error("the configuration was not reloaded; the one before stays in force",
+                           {{"file", file_.string()}, {"why", error.message}});
+    return std::unexpected(std::move(error));
+  };
+  auto config = config::load(file_);
+  if (!config) return failed({ErrorCode::kInvalidInput, config.error().text(), "", {}});
+  const std::shared_ptr<const Deployment> before = gateway_.deployment();
+  const bool needs_restart = needs_a_restart(before->config(), *config);
+  Result<Keyring> keys = Keyring::load(config->keys);
+  if (!keys) return failed(keys.error());
+  Result<std::unique_ptr<route::Engine>> engine =
+      route::load_engine(std::move(*config), options_, before->engine.get());
+  if (!engine) return failed(engine.error());
+  std::string message =
+      fmt::format("{} is in force, with {} routes", file_.string(), (*engine)->router().routes().size());
+  if (needs_restart) message += "; what it changes in server and telemetry needs a restart";
+  gateway_.deploy(std::move(*engine), std::move(*keys));
+  metrics.config_reloads.with({"ok"}).add();
+  telemetry_.log().info("the configuration was reloaded", {{"message_detail", message}});
+  return message;
+}
+
+}  // namespace waybill::api

@@ -1,0 +1,208 @@
+// `waybill serve`: the gateway.
+#include <csignal>
+#include <memory>
+#include <optional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "api/gateway.h"
+#include "api/reloader.h"
+#include "base/blocked_signals.h"
+#include "cli/command.h"
+#include "cli/commands.h"
+#include "cli/common_options.h"
+#include "cli/locate.h"
+#include "cli/serve_options.h"
+#include "cli/terminal.h"
+#include "http/server.h"
+#include "route/engine.h"
+#include "telemetry/telemetry.h"
+
+namespace waybill::cli {
+namespace {
+
+struct ServeOptions {
+  std::string config;
+  std::vector<std::string> listen;
+};
+
+// Time for what is left when the drain timeout has passed: answers that say so, and then the ends of
+// connections.
+constexpr Duration kLastAnswers = std::chrono::seconds(2);
+constexpr Duration kFlush = std::chrono::seconds(2);
+
+Result<config::Config> serve_config(const std::filesystem::path& file, const ServeOptions& options) {
+  Result<config::Config> config = load_config(file.string());
+  if (!config) return config;
+  if (options.listen.empty()) return config;
+  config->server.listen.clear();
+  for (const std::string& text : options.listen) {
+    auto address = config::parse_listen_address(text);
+    if (!address)
+      return fail(ErrorCode::kInvalidInput, fmt::format("--listen {}: {}", text, address.error().message));
+    if (!address->is_local() && config->keys.empty() && !config->server.insecure) {
+      return fail(
+          ErrorCode::kInvalidInput,
+          fmt::format("--listen {}: without keys the server listens on this machine only; add keys, or say "
+                      "server.insecure: true",
+                      text));
+    }
+    config->server.listen.push_back(std::move(*address));
+  }
+  return config;
+}
+
+// Everything that serves, in the order in which it is built; destruction is the other way round.
+class Serving {
+ public:
+  Serving(std::filesystem::path file, telemetry::Telemetry& telemetry)
+      : file_(std::move(file)), telemetry_(telemetry) {}
+
+  Status start(config::Config config) {
+    const config::Server server = config.server;
+    drain_timeout_ = server.drain_timeout;
+    Result<api::Keyring> keys = api::Keyring::load(config.keys);
+    if (!keys) return std::unexpected(keys.error());
+    ProgressLine progress;
+    route::EngineOptions engine_options;
+    engine_options.decision_batch_observer = [this](const route::ComputedBatch& batch) {
+      telemetry_.metrics().batch_sequences.observe(static_cast<double>(batch.sequences));
+      telemetry_.metrics().batch_tokens.observe(static_cast<double>(batch.tokens));
+    };
+    route::EngineOptions first = engine_options;
+    first.progress = progress.reporter();
+    Result<std::unique_ptr<route::Engine>> engine = route::load_engine(std::move(config), first);
+    progress.clear();
+    if (!engine) return std::unexpected(engine.error());
+    for (const std::string& note : (*engine)->notes()) telemetry_.log().warn(note);
+    gateway_.emplace(telemetry_, std::move(*engine), std::move(*keys),
+                     api::GatewayOptions{.separate_admin = !server.admin_listen.empty()});
+    reloader_.emplace(file_, std::move(engine_options), *gateway_, telemetry_);
+    http::ServerOptions options = server_options(server);
+    observe(options);
+    server_.emplace(std::move(options), *gateway_);
+    if (Status listening = server_->listen(); !listening) return listening;
+    gateway_->attach(*server_, *reloader_);
+    server_->start();
+    reloader_->start();
+    const std::string scheme = server.tls.enabled() ? "https://" : "http://";
+    for (const std::string& address : server_->addresses()) {
+      telemetry_.log().info("listening",
+                            {{"address", address.starts_with("unix:") ? address : scheme + address}});
+    }
+    return {};
+  }
+
+  // Until SIGTERM or SIGINT; SIGHUP reloads.
+  void wait(const sigset_t& signals) {
+    for (;;) {
+      int signal = 0;
+      if (::sigwait(&signals, &signal) != 0) continue;
+      if (signal != SIGHUP) {
+        telemetry_.log().info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
+                                           {"drain_timeout_seconds", seconds(drain_timeout_)}});
+        return;
+      }
+      reloader_->request([](const Result<std::string>&) {});  // the log says what came of it
+    }
+  }
+
+  // In stages: no new connections; what is under way ends; the rest is told so; then everything ends.
+  void stop() {
+    gateway_->start_draining();
+    reloader_.reset();
+    const auto now = std::chrono::steady_clock::now;
+    if (!server_->drain(now() + drain_timeout_)) {
+      telemetry_.log().warn("some requests did not end in time and are told so",
+                            {{"connections", server_->stats().connections}});
+      const std::shared_ptr<const api::Deployment> deployment = gateway_->deployment();
+      deployment->engine->decisions().stop();
+      deployment->engine->embeddings().stop();
+      (void)server_->drain(now() + kLastAnswers);
+    }
+    server_->stop();
+  }
+
+ private:
+  void observe(http::ServerOptions& options) {
+    options.on_lag = [this](unsigned /*loop*/, Duration lag) {
+      telemetry_.metrics().event_loop_lag_seconds.observe(seconds(lag));
+    };
+    options.on_stall = [this](const http::Stall& stall) {
+      telemetry_.log().warn(
+          "an event loop does not come back to its events",
+          {{"loop", stall.loop}, {"seconds", seconds(stall.length)}, {"doing", stall.doing}});
+    };
+    options.on_tls_reload = [this](const Status& status) {
+      if (status) {
+        telemetry_.log().info("the certificate was changed");
+      } else {
+        telemetry_.log().error("the changed certificate cannot be used; the one before stays in use",
+                               {{"why", status.error().message}});
+      }
+    };
+  }
+
+  const std::filesystem::path file_;
+  telemetry::Telemetry& telemetry_;
+  Duration drain_timeout_{};
+  std::optional<api::Gateway> gateway_;
+  std::optional<api::Reloader> reloader_;
+  std::optional<http::Server> server_;
+};
+
+Outcome run_serve(const ServeOptions& options) {
+  const Result<std::filesystem::path> file = find_config(options.config);
+  if (!file) return std::unexpected(file.error());
+  Result<config::Config> config = serve_config(*file, options);
+  if (!config) return std::unexpected(config.error());
+  std::signal(SIGPIPE, SIG_IGN);  // a client that has gone is an error of its write
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  const BlockedSignals blocked;  // they are taken by sigwait() here, and by no other thread
+  const SteadyClock clock;
+  auto telemetry = telemetry::Telemetry::start(telemetry_options(*config), clock);
+  if (!telemetry) return std::unexpected(telemetry.error());
+  {
+    Serving serving(*file, **telemetry);
+    if (Status started = serving.start(std::move(*config)); !started) {
+      (*telemetry)->stop(kFlush);
+      return std::unexpected(started.error());
+    }
+    serving.wait(signals);
+    serving.stop();
+  }
+  const telemetry::Ledger ledger = (*telemetry)->check_ledger();
+  (*telemetry)->log().info("stopped", {{"accepted", ledger.accepted}, {"imbalance", ledger.imbalance()}});
+  (*telemetry)->stop(kFlush);
+  return ExitCode::kDone;
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app) {
+  auto options = std::make_shared<ServeOptions>();
+  CLI::App& command = add_command(
+      app,
+      {.name = "serve",
+       .summary = "answer over HTTP",
+       .details =
+           "Serves POST /route, /v1/route and /v1/embeddings, GET /v1/models, /health, /ready, /metrics, "
+           "/v1/requests and /v1/ledger; /docs describes them all. SIGHUP, or a change of the file, puts "
+           "another configuration into force without losing a request; SIGTERM and SIGINT finish what is "
+           "under way (server.drain_timeout) and end.",
+       .examples = "waybill serve\n"
+                   "waybill serve --config support.yaml --listen 127.0.0.1:8080\n"
+                   "curl -d '{\"prompt\": \"what is the refund policy?\"}' http://127.0.0.1:8000/route"});
+  add_config_option(command, options->config);
+  command
+      .add_option(
+          "--listen", options->listen,
+          "Where to listen, instead of server.listen: HOST:PORT, unix:PATH or systemd; may be given again")
+      ->type_name("ADDRESS");
+  set_action(command, [options] { return run_serve(*options); });
+}
+
+}  // namespace waybill::cli
