@@ -2,7 +2,7 @@
 #
 #   make demo        set up, build, fetch the model, route real prompts, show what came out
 #   make test        set up, build, and run every test
-#   make bench-NAME  measure: encoder, route, accuracy, start
+#   make bench-NAME  measure: encoder, route, accuracy, start, incident, http, soak
 #   make build       build/release/waybill
 SHELL := /bin/bash
 PREFIX ?= /usr/local
