@@ -1,6 +1,6 @@
 # What a developer types. CMake builds everything (CMakePresets.json); docs/development.md says more.
 #
-#   make demo        set up, build, fetch the model, route real prompts, show what came out
+#   make demo        set up, build, fetch the model, route prompts, replay the incident's burst against the server
 #   make test        set up, build, and run every test
 #   make bench-NAME  measure: encoder, route, accuracy, start, incident, http, soak
 #   make build       build/release/waybill
@@ -34,6 +34,7 @@ $(MODEL)/model.safetensors:
 
 demo: setup
 	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
+	@ninja -C build/release -j $(JOBS) burst
 	@tools/demo
 
 test: setup
