@@ -45,6 +45,12 @@ void store(std::uint8_t* to, std::uint64_t value) noexcept {
   std::memcpy(to, &value, sizeof value);
 }
 
+std::uint64_t load(const std::uint8_t* from) noexcept {
+  std::uint64_t value = 0;
+  std::memcpy(&value, from, sizeof value);
+  return __builtin_bswap64(value);
+}
+
 int hex_value(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = static_cast<char>(c | 0x20);
@@ -55,11 +61,8 @@ constexpr bool is_dash(std::size_t i) noexcept { return i == 8 || i == 13 || i =
 
 }  // namespace
 
-std::uint64_t Uuid::high() const noexcept {
-  std::uint64_t value = 0;
-  std::memcpy(&value, bytes.data(), sizeof value);
-  return __builtin_bswap64(value);
-}
+std::uint64_t Uuid::high() const noexcept { return load(bytes.data()); }
+std::uint64_t Uuid::low() const noexcept { return load(bytes.data() + 8); }
 
 Uuid uuid_v7(std::chrono::sys_time<std::chrono::nanoseconds> now) noexcept {
   struct State {

@@ -14,8 +14,10 @@ namespace waybill {
 struct Uuid {
   std::array<std::uint8_t, 16> bytes{};  // network order
 
-  // The first eight bytes as a number: of two version 7 ids the later is the larger.
+  // The first and the last eight bytes as numbers. Of two version 7 ids the later has the larger high, or the
+  // same.
   [[nodiscard]] std::uint64_t high() const noexcept;
+  [[nodiscard]] std::uint64_t low() const noexcept;
   [[nodiscard]] bool is_nil() const noexcept { return *this == Uuid{}; }
   friend auto operator<=>(const Uuid&, const Uuid&) = default;
 };

@@ -104,6 +104,8 @@ class BackgroundQueue {
     s.signal.told.notify_all();
     const bool ended = s.ended_told.wait_until(lock, s.signal.deadline, [&s] { return s.ended; });
     s.drop_queue();
+    if (!ended)
+      s.dropped.fetch_add(s.in_hand, std::memory_order_relaxed);  // it may still get some of them done
     lock.unlock();
     if (ended) {
       thread_.join();
@@ -124,7 +126,8 @@ class BackgroundQueue {
     std::atomic<std::uint64_t> dropped{0};
     StopSignal signal;
     std::condition_variable ended_told;
-    std::deque<T> queue;  // these two are guarded by signal.mutex
+    std::deque<T> queue;  // these three are guarded by signal.mutex
+    std::size_t in_hand = 0;
     bool ended = false;
   };
 
@@ -146,10 +149,12 @@ class BackgroundQueue {
         batch.assign(std::make_move_iterator(s.queue.begin()), std::make_move_iterator(end));
         s.queue.erase(s.queue.begin(), end);
       }
+      s.in_hand = batch.size();
       lock.unlock();
       s.consumer->consume(batch, s.signal);
       batch.clear();
       lock.lock();
+      s.in_hand = 0;
     }
     s.drop_queue();
     s.ended = true;

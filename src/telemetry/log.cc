@@ -91,15 +91,15 @@ std::string_view to_string(Level level) noexcept {
 }
 
 struct Log::Impl {
-  Impl(const LogOptions& options, bool text)
+  Impl(const LogOptions& options, bool as_text)
       : level(options.level),
-        text(text),
+        text(as_text),
         healthy(options.healthy_per_second),
         queue({.thread_name = "log",
                .capacity = options.queue,
                .batch = 256,
                .linger = std::chrono::milliseconds(5)},
-              std::make_unique<Writer>(options, text)) {}
+              std::make_unique<Writer>(options, as_text)) {}
 
   const Level level;
   const bool text;

@@ -25,9 +25,9 @@ enum class LogFormat : std::uint8_t { kAuto, kJson, kText };  // auto: text on a
 struct LogOptions {
   Level level = Level::kInfo;
   LogFormat format = LogFormat::kAuto;
-  std::filesystem::path file;      // empty: stderr
-  double healthy_per_second = 10;  // lines for requests that completed; 0: none. Others always have one
-  std::size_t queue = 8192;        // entries that wait to be written; beyond, they are dropped and counted
+  std::filesystem::path file = {};  // empty: stderr
+  double healthy_per_second = 10;   // lines for requests that completed; 0: none. Others always have one
+  std::size_t queue = 8192;         // entries that wait to be written; beyond, they are dropped and counted
 };
 
 // A named value of an event. Names are snake_case; "time", "level", "message" are taken.

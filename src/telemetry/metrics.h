@@ -1,5 +1,5 @@
 // Metrics as Prometheus reads them: counters, gauges, histograms, in the text format 0.0.4 and in
-// OpenMetrics 1.0. docs/decisions/0006 says why they are our own.
+// OpenMetrics 1.0. docs/decisions/0007-own-metrics.md says why they are our own.
 #pragma once
 
 #include <array>

@@ -20,6 +20,7 @@ constexpr Duration kLongestPause = std::chrono::seconds(30);
 
 // Told by the sending thread, read by anybody; both share it, since the thread may be left behind.
 struct Stats {
+  std::atomic<std::uint64_t> offered{0};
   std::atomic<std::uint64_t> exported{0};
   std::atomic<std::uint64_t> dropped{0};
   std::mutex mutex;
@@ -101,6 +102,7 @@ struct OtlpExporter::Impl {
               std::make_unique<Sender>(options, std::move(target), shared)) {}
 
   const std::shared_ptr<Stats> stats;
+  std::atomic<bool> stopped{false};
   BackgroundQueue<Record> queue;
 };
 
@@ -121,6 +123,7 @@ Result<std::unique_ptr<OtlpExporter>> OtlpExporter::make(const OtlpOptions& opti
 
 void OtlpExporter::closed(const Record& record) noexcept {
   if (!record.sampled) return;
+  impl_->stats->offered.fetch_add(count_spans(record), std::memory_order_relaxed);
   if (!impl_->queue.push(record))
     impl_->stats->dropped.fetch_add(count_spans(record), std::memory_order_relaxed);
 }
@@ -130,6 +133,9 @@ std::uint64_t OtlpExporter::exported() const noexcept {
 }
 
 std::uint64_t OtlpExporter::dropped() const noexcept {
+  // Once stopped, what was not sent never will be.
+  if (impl_->stopped.load(std::memory_order_acquire))
+    return impl_->stats->offered.load() - impl_->stats->exported.load();
   return impl_->stats->dropped.load(std::memory_order_relaxed);
 }
 
@@ -138,6 +144,9 @@ std::string OtlpExporter::last_error() const {
   return impl_->stats->trouble;
 }
 
-void OtlpExporter::stop(Duration bound) { impl_->queue.stop(bound); }
+void OtlpExporter::stop(Duration bound) {
+  impl_->queue.stop(bound);
+  impl_->stopped.store(true, std::memory_order_release);
+}
 
 }  // namespace waybill::telemetry

@@ -15,10 +15,11 @@
 namespace waybill::telemetry {
 
 struct OtlpOptions {
-  std::string endpoint;  // "http://collector:4318"; /v1/traces is added when it has no path. Empty: no export
-  std::vector<std::pair<std::string, std::string>> headers;  // of each request, for credentials
+  std::string endpoint =
+      {};  // "http://collector:4318"; /v1/traces is added when it has no path. Empty: no export
+  std::vector<std::pair<std::string, std::string>> headers = {};  // of each request, for credentials
   std::string service_name = "waybill";
-  std::string service_version;
+  std::string service_version = {};
   double sample_ratio = 1;   // of the traces that start here; one that goes on keeps the caller's flag
   std::size_t queue = 4096;  // requests that wait; beyond, they are dropped and counted
   std::size_t batch = 256;   // requests in one export at most

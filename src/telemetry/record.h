@@ -59,16 +59,16 @@ struct Record {
   bool decided = false;   // the decision's fields are set
   bool degraded = false;  // decided by a cheaper tier than the policy would have liked
 
-  InlineString<28> endpoint;    // "/v1/route"
-  InlineString<28> caller;      // the name of its API key, never the key
-  InlineString<48> request_id;  // the caller's x-request-id
-  InlineString<48> correlation_id;
-  InlineString<40> route;
-  InlineString<56> model;
+  InlineString<24> endpoint;    // "/v1/route"
+  InlineString<24> caller;      // the name of its API key, never the key
+  InlineString<40> request_id;  // the caller's x-request-id
+  InlineString<40> correlation_id;
+  InlineString<32> route;
+  InlineString<48> model;
   InlineString<12> tier;
-  InlineString<24> reason;
-  InlineString<24> error_code;  // empty: no error
-  InlineString<128> error_message;
+  InlineString<20> reason;
+  InlineString<20> error_code;  // empty: no error
+  InlineString<112> error_message;
 };
 
 }  // namespace waybill::telemetry

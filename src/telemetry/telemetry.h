@@ -18,11 +18,11 @@ namespace waybill::telemetry {
 
 struct Options {
   std::string version = "0";  // of the program
-  std::string kernels;        // the instruction set it computes with
-  WaybillBookOptions waybills;
-  LogOptions log;
-  WaybillFileOptions file;                            // no path: none
-  OtlpOptions otlp;                                   // no endpoint: none
+  std::string kernels = {};   // the instruction set it computes with
+  WaybillBookOptions waybills = {};
+  LogOptions log = {};
+  WaybillFileOptions file = {};                       // no path: none
+  OtlpOptions otlp = {};                              // no endpoint: none
   Duration check_interval = std::chrono::seconds(1);  // of the ledger
 };
 

@@ -17,10 +17,10 @@ struct WaybillSlot;
 
 // What a decision says of itself. The views are copied.
 struct DecisionFacts {
-  std::string_view route;
-  std::string_view model;
-  std::string_view tier;
-  std::string_view reason;
+  std::string_view route = {};
+  std::string_view model = {};
+  std::string_view tier = {};
+  std::string_view reason = {};
   float score = 0;
   bool degraded = false;
 };

@@ -48,7 +48,7 @@ WaybillSlot* WaybillBook::Impl::take_free(Shard& shard) {
   constexpr std::size_t kBatch = 32;
   const std::scoped_lock lock(pool_mutex);
   if (pool.first() == nullptr) add_chunk();
-  for (std::size_t i = 0; i < kBatch && pool.first() != nullptr; ++i) shard.free.push(pool.pop());
+  for (std::size_t i = 0; i < kBatch && pool.first() != nullptr; ++i) shard.free.push_front(pool.pop());
   return shard.free.pop();
 }
 
@@ -59,7 +59,7 @@ void WaybillBook::Impl::add_chunk() {
     slot.book = this;
     slot.chunk = &chunk;
     slot.index = i;
-    pool.push(&slot);
+    pool.push_front(&slot);
   }
 }
 
@@ -81,6 +81,7 @@ WaybillSlot* WaybillBook::Impl::open(std::string_view endpoint, TimePoint starte
   WaybillChunk& chunk = *slot->chunk;
   chunk.request_key[slot->index].store(0, std::memory_order_relaxed);
   chunk.route_key[slot->index].store(0, std::memory_order_relaxed);
+  chunk.id_low[slot->index].store(id.low(), std::memory_order_relaxed);
   chunk.id_high[slot->index].store(id.high(), std::memory_order_relaxed);
   // The ledger moves here, both sides of it under one lock.
   chunk.state[slot->index].store(SlotState::kOpen, std::memory_order_relaxed);
@@ -111,6 +112,7 @@ void WaybillBook::Impl::close(WaybillSlot* slot, Outcome outcome, unsigned statu
     slot->chunk->state[slot->index].store(SlotState::kEnded, std::memory_order_relaxed);
     ++shard.ended_count[static_cast<std::size_t>(outcome)];
     slot->ended_ns = now.time_since_epoch().count();
+    slot->duration_us = copy.duration_us;
     shard.ended.push(slot);
     shard.publish_oldest();
   }
@@ -152,14 +154,8 @@ void WaybillBook::Impl::evict() noexcept {
 WaybillSlot* WaybillBook::Impl::keep_longer(WaybillSlot* slot) noexcept {
   const Outcome outcome = slot->chunk->outcome[slot->index].load(std::memory_order_relaxed);
   const std::scoped_lock lock(kept_mutex);
-  if (outcome == Outcome::kCompleted) {
-    std::uint64_t duration = 0;
-    {
-      const std::scoped_lock slot_lock(slot->mutex);
-      duration = slot->record.duration_us;
-    }
-    return slowest.offer({duration, slot->ended_ns, slot}, options.keep_slowest);
-  }
+  if (outcome == Outcome::kCompleted)
+    return slowest.offer({slot->duration_us, slot->ended_ns, slot}, options.keep_slowest);
   SlotList& list = failures[static_cast<std::size_t>(outcome)];
   list.push(slot);
   return list.size() > options.keep_per_failure ? list.pop() : nullptr;
@@ -192,7 +188,7 @@ void WaybillBook::Impl::release(WaybillSlot* slot) noexcept {
   slot->chunk->request_key[slot->index].store(0, std::memory_order_relaxed);
   slot->chunk->state[slot->index].store(SlotState::kFree, std::memory_order_relaxed);
   const std::scoped_lock lock(pool_mutex);
-  pool.push(slot);
+  pool.push_front(slot);
 }
 
 // --- the book

@@ -45,9 +45,9 @@ struct WaybillBookOptions {
 
 // Which waybills list() gives.
 struct WaybillFilter {
-  std::optional<Outcome> outcome;  // only ended ones
-  std::string_view route;          // empty: any
-  std::int64_t since_us = 0;       // started at or after it; microseconds since 1970-01-01T00:00:00Z
+  std::optional<Outcome> outcome = {};  // only ended ones
+  std::string_view route = {};          // empty: any
+  std::int64_t since_us = 0;            // started at or after it; microseconds since 1970-01-01T00:00:00Z
   std::size_t limit = 100;
 };
 

@@ -13,7 +13,7 @@
 namespace waybill::telemetry {
 
 struct WaybillFileOptions {
-  std::filesystem::path path;            // empty: no file is written
+  std::filesystem::path path = {};       // empty: no file is written
   std::uint64_t max_bytes = 100U << 20;  // the file is rotated before it would grow past this
   unsigned keep = 5;                     // rotated files beside it: path.1 (the latest) ... path.N
   std::size_t queue = 8192;              // records that wait; beyond, they are dropped and counted

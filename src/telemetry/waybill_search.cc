@@ -10,13 +10,15 @@ namespace {
 
 struct Hit {
   std::uint64_t id_high = 0;
+  std::uint64_t id_low = 0;
   const WaybillSlot* slot = nullptr;
 };
 
 // The record if the slot still has the id that it was found by.
 std::optional<Record> confirm(const Hit& hit) {
   const std::scoped_lock lock(hit.slot->mutex);
-  if (hit.slot->record.id.high() != hit.id_high) return std::nullopt;
+  if (hit.slot->record.id.high() != hit.id_high || hit.slot->record.id.low() != hit.id_low)
+    return std::nullopt;
   return hit.slot->record;
 }
 
@@ -36,15 +38,33 @@ std::vector<Hit> collect(WaybillBook::Impl& impl, const Matches& matches) {
   for (const WaybillChunk* chunk : chunks_of(impl)) {
     for (std::size_t i = 0; i < WaybillChunk::kSlots; ++i) {
       const std::uint64_t id_high = chunk->id_high[i].load(std::memory_order_relaxed);
-      if (id_high != 0 && matches(*chunk, i, id_high)) hits.push_back({id_high, &chunk->slots[i]});
+      if (id_high != 0 && matches(*chunk, i, id_high))
+        hits.push_back({id_high, chunk->id_low[i].load(std::memory_order_relaxed), &chunk->slots[i]});
     }
   }
   return hits;
 }
 
-void sort_latest_first(std::vector<Hit>& hits) {
-  std::ranges::sort(hits, std::ranges::greater{}, &Hit::id_high);
-}
+// Hands out hits, the latest first. A heap: mostly few of many are wanted.
+class LatestFirst {
+ public:
+  explicit LatestFirst(std::vector<Hit> hits) : hits_(std::move(hits)) {
+    std::ranges::make_heap(hits_, earlier);
+  }
+  [[nodiscard]] bool empty() const { return hits_.empty(); }
+  Hit next() {
+    std::ranges::pop_heap(hits_, earlier);
+    const Hit hit = hits_.back();
+    hits_.pop_back();
+    return hit;
+  }
+
+ private:
+  static bool earlier(const Hit& a, const Hit& b) {
+    return std::pair(a.id_high, a.id_low) < std::pair(b.id_high, b.id_low);
+  }
+  std::vector<Hit> hits_;
+};
 
 std::optional<Record> find_by_uuid(WaybillBook::Impl& impl, const Uuid& id) {
   const auto same = [high = id.high()](const WaybillChunk&, std::size_t, std::uint64_t key) {
@@ -63,10 +83,8 @@ std::optional<Record> find_by_request_id(WaybillBook::Impl& impl, std::string_vi
                                                        std::uint64_t) {
     return chunk.request_key[i].load(std::memory_order_relaxed) == key;
   };
-  std::vector<Hit> hits = collect(impl, same);
-  sort_latest_first(hits);
-  for (const Hit& hit : hits) {
-    if (std::optional<Record> record = confirm(hit); record && record->request_id == bounded.view())
+  for (LatestFirst hits(collect(impl, same)); !hits.empty();) {
+    if (std::optional<Record> record = confirm(hits.next()); record && record->request_id == bounded.view())
       return record;
   }
   return std::nullopt;
@@ -89,18 +107,15 @@ std::vector<Record> WaybillBook::list(const WaybillFilter& filter) const {
   decltype(Record::route) route;
   route = filter.route;
   const auto route_key = static_cast<std::uint32_t>(search_key(route.view()));
-  std::vector<Hit> hits =
-      collect(*impl_, [&](const WaybillChunk& chunk, std::size_t i, std::uint64_t id_high) {
-        if (id_high < since) return false;
-        if (route_key != 0 && chunk.route_key[i].load(std::memory_order_relaxed) != route_key) return false;
-        return !filter.outcome || (chunk.state[i].load(std::memory_order_relaxed) == SlotState::kEnded &&
-                                   chunk.outcome[i].load(std::memory_order_relaxed) == *filter.outcome);
-      });
-  sort_latest_first(hits);
+  LatestFirst hits(collect(*impl_, [&](const WaybillChunk& chunk, std::size_t i, std::uint64_t id_high) {
+    if (id_high < since) return false;
+    if (route_key != 0 && chunk.route_key[i].load(std::memory_order_relaxed) != route_key) return false;
+    return !filter.outcome || (chunk.state[i].load(std::memory_order_relaxed) == SlotState::kEnded &&
+                               chunk.outcome[i].load(std::memory_order_relaxed) == *filter.outcome);
+  }));
   std::vector<Record> records;
-  for (const Hit& hit : hits) {
-    if (records.size() == filter.limit) break;
-    const std::optional<Record> record = confirm(hit);
+  while (!hits.empty() && records.size() < filter.limit) {
+    const std::optional<Record> record = confirm(hits.next());
     if (!record || record->started_us < since_us || (route_key != 0 && record->route != route.view()))
       continue;
     if (filter.outcome && (record->open || record->outcome != *filter.outcome)) continue;

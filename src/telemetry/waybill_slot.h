@@ -24,8 +24,9 @@ struct WaybillSlot {
   std::size_t index = 0;
 
   WaybillSlot* next = nullptr;  // in the list that has it: free, ended or kept
-  std::int64_t ended_ns = 0;    // guarded by the lock of that list
-  TimePoint started{};          // written at open(), then read by the owner only
+  std::int64_t ended_ns = 0;    // these two are written when it ends, before it comes into a list
+  std::uint64_t duration_us = 0;
+  TimePoint started{};  // written at open(), then read by the owner only
 
   mutable std::mutex mutex;
   Record record;  // guarded by mutex: the owner writes, readers copy
@@ -36,6 +37,7 @@ struct WaybillSlot {
 struct WaybillChunk {
   static constexpr std::size_t kSlots = 64;
   std::array<std::atomic<std::uint64_t>, kSlots> id_high{};      // grows with time; 0: free
+  std::array<std::atomic<std::uint64_t>, kSlots> id_low{};       // decides between ids of the same moment
   std::array<std::atomic<std::uint64_t>, kSlots> request_key{};  // hash of the caller's request id; 0: none
   std::array<std::atomic<std::uint32_t>, kSlots> route_key{};    // hash of the route; 0: none
   std::array<std::atomic<SlotState>, kSlots> state{};  // written under the lock of some shard of the book
@@ -50,6 +52,13 @@ class SlotList {
     slot->next = nullptr;
     (last_ != nullptr ? last_->next : first_) = slot;
     last_ = slot;
+    ++size_;
+  }
+  // For free ones: the one used last comes first, since it may still be in the caches.
+  void push_front(WaybillSlot* slot) noexcept {
+    slot->next = first_;
+    first_ = slot;
+    if (last_ == nullptr) last_ = slot;
     ++size_;
   }
   WaybillSlot* pop() noexcept {
