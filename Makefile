@@ -41,7 +41,7 @@ test: setup
 	@$(MAKE) --no-print-directory $(MODEL)/model.safetensors
 	@tools/test --jobs $(JOBS)
 
-# One stage of `make test`: test-release, test-sanitize, test-threads, test-fuzz, test-gcc.
+# One stage of `make test`: test-release, test-sanitize, test-threads, test-services, test-fuzz, test-gcc.
 test-%: setup $(MODEL)/model.safetensors
 	@tools/test --jobs $(JOBS) --stage $*
 

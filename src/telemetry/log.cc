@@ -23,8 +23,8 @@ namespace waybill::telemetry {
 namespace {
 
 spdlog::level::level_enum to_spdlog(Level level) {
-  constexpr std::array kLevels = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
-                                  spdlog::level::err, spdlog::level::off};
+  constexpr std::array kLevels = {spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
+                                  spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};
   return kLevels[static_cast<std::size_t>(level)];
 }
 
@@ -86,7 +86,7 @@ Level level_of(Outcome outcome) noexcept {
 }  // namespace
 
 std::string_view to_string(Level level) noexcept {
-  constexpr std::array<std::string_view, 5> kNames = {"debug", "info", "warn", "error", "off"};
+  constexpr std::array<std::string_view, 6> kNames = {"trace", "debug", "info", "warn", "error", "off"};
   return kNames[static_cast<std::size_t>(level)];
 }
 
@@ -116,7 +116,8 @@ Result<std::unique_ptr<Log>> Log::make(const LogOptions& options) {
   try {
     return std::unique_ptr<Log>(new Log(std::make_unique<Impl>(options, text)));
   } catch (const spdlog::spdlog_ex& e) {
-    return waybill::fail(ErrorCode::kIo, fmt::format("cannot write the log: {}", e.what()), "log.file");
+    return waybill::fail(ErrorCode::kIo, fmt::format("cannot write the log: {}", e.what()),
+                         "telemetry.log.file");
   }
 }
 

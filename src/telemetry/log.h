@@ -17,8 +17,8 @@
 
 namespace waybill::telemetry {
 
-enum class Level : std::uint8_t { kDebug, kInfo, kWarn, kError, kOff };
-[[nodiscard]] std::string_view to_string(Level level) noexcept;  // "debug", "info", "warn", "error", "off"
+enum class Level : std::uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+[[nodiscard]] std::string_view to_string(Level level) noexcept;  // "trace", "debug", ..., "off"
 
 enum class LogFormat : std::uint8_t { kAuto, kJson, kText };  // auto: text on a terminal, else JSON
 
@@ -53,6 +53,9 @@ class Log final : public WaybillSink {
   [[nodiscard]] static Result<std::unique_ptr<Log>> make(const LogOptions& options);
   ~Log() override;  // stop(), with a second to do it in
 
+  void trace(std::string_view message, std::initializer_list<Field> fields = {}) {
+    write(Level::kTrace, message, fields);
+  }
   void debug(std::string_view message, std::initializer_list<Field> fields = {}) {
     write(Level::kDebug, message, fields);
   }

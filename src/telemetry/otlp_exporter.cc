@@ -61,6 +61,7 @@ class Sender final : public QueueConsumer<Record> {
       note(answer ? fmt::format("the collector answered {}", answer->status) : answer.error().message);
       const bool again = !answer || is_passing(answer->status);
       if (!again || attempt >= options_.tries) return 0;
+      // Once stopping, one more try without a pause, and no third.
       if (!stop.pause(pause_before_next(pause, answer)) && attempt > 1) return 0;
       pause = std::min(2 * pause, kLongestPause);
     }

@@ -33,10 +33,21 @@ std::int64_t Ledger::imbalance() const noexcept {
   return static_cast<std::int64_t>(accepted - known);
 }
 
+WaybillBookOptions fit(WaybillBookOptions options) noexcept {
+  constexpr double kBytes = static_cast<double>(sizeof(WaybillChunk)) / WaybillChunk::kSlots;
+  const auto all =
+      static_cast<double>(options.keep + (kOutcomes - 1) * options.keep_per_failure + options.keep_slowest);
+  const double share = static_cast<double>(options.max_bytes) / (all * kBytes);
+  if (share >= 1) return options;
+  for (std::size_t* number : {&options.keep, &options.keep_per_failure, &options.keep_slowest})
+    *number = static_cast<std::size_t>(static_cast<double>(*number) * share);
+  return options;
+}
+
 std::uint64_t search_key(std::string_view text) noexcept { return text.empty() ? 0 : hash64(text) | 1; }
 
 WaybillBook::Impl::Impl(const WaybillBookOptions& o, const Clock& c, std::vector<WaybillSink*> s)
-    : options(o), clock(c), sinks(std::move(s)) {
+    : options(fit(o)), clock(c), sinks(std::move(s)) {
   wall_offset_ns.store(wall_minus_steady(), std::memory_order_relaxed);
 }
 

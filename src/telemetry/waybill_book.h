@@ -36,11 +36,12 @@ class WaybillSink {
   virtual void closed(const Record& record) noexcept = 0;
 };
 
-// How many ended waybills stay. A record takes about 600 bytes; open ones are not bounded here.
+// How many ended waybills stay. One takes about 650 bytes; open ones are not bounded here.
 struct WaybillBookOptions {
   std::size_t keep = 20'000;             // the latest
   std::size_t keep_per_failure = 1'000;  // beyond these, for each outcome but completed: the latest
   std::size_t keep_slowest = 200;        // and the slowest completed ones; each for an hour at least
+  std::size_t max_bytes = 32U << 20;     // of all that are kept; the numbers above shrink together to fit
 };
 
 // Which waybills list() gives.

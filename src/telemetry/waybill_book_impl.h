@@ -16,6 +16,9 @@
 
 namespace waybill::telemetry {
 
+// The numbers, made smaller where the bytes say so.
+[[nodiscard]] WaybillBookOptions fit(WaybillBookOptions options) noexcept;
+
 // 0 only for empty text.
 [[nodiscard]] std::uint64_t search_key(std::string_view text) noexcept;
 

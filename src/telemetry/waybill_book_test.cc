@@ -245,6 +245,14 @@ TEST_F(WaybillBookTest, KeepsTheLatestAndItsMemoryStaysBounded) {
   EXPECT_EQ(book_->ledger().imbalance(), 0);
 }
 
+TEST_F(WaybillBookTest, KeepsNoMoreThanTheBytesHold) {
+  remake({.keep = 20'000, .max_bytes = 1U << 20});
+  end_many(5'000);
+  end_many(5'000, Outcome::kFailed);
+  EXPECT_LE(book_->memory_bytes(), (1U << 20) + 100'000);
+  EXPECT_GT(book_->kept(), 1000U);
+}
+
 TEST_F(WaybillBookTest, FailuresOutlastTheLatest) {
   remake({.keep = 100, .keep_per_failure = 3, .keep_slowest = 0});
   for (const char* id : {"f1", "f2", "f3", "f4"}) end(id, Outcome::kFailed);
