@@ -1,6 +1,6 @@
-// For tests/telemetry_services_test.py: ends requests as the server would, and writes what a scrape would get.
-// usage: telemetry_probe ENDPOINT REQUESTS TEXT_FILE OPENMETRICS_FILE
-// ENDPOINT is an OTLP collector. Prints {"ids": [...], "trace_id": ..., "exported": n, "dropped": n}.
+// For tests/telemetry_services_test.py: ends requests as the server would, and writes what a scrape would
+// get. usage: telemetry_probe ENDPOINT REQUESTS TEXT_FILE OPENMETRICS_FILE ENDPOINT is an OTLP collector.
+// Prints {"ids": [...], "trace_id": ..., "exported": n, "dropped": n}.
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -10,6 +10,7 @@ namespace {
 telemetry::Level level_of(config::LogLevel level) noexcept {
   switch (level) {
     case config::LogLevel::kTrace:
+      return telemetry::Level::kTrace;
     case config::LogLevel::kDebug:
       return telemetry::Level::kDebug;
     case config::LogLevel::kInfo:
@@ -50,7 +51,8 @@ telemetry::Options telemetry_options(const config::Config& config) {
   telemetry::Options to;
   to.version = WAYBILL_VERSION;
   to.kernels = kernels();
-  to.waybills.keep = std::min(from.waybills.keep, from.waybills.max_bytes / sizeof(telemetry::Record));
+  to.waybills.keep = from.waybills.keep;
+  to.waybills.max_bytes = from.waybills.max_bytes;
   to.log.level = level_of(from.log.level);
   to.log.format = format_of(from.log.format);
   to.log.healthy_per_second = static_cast<double>(from.log.healthy_per_second);
@@ -60,7 +62,8 @@ telemetry::Options telemetry_options(const config::Config& config) {
   to.otlp.endpoint = from.traces.endpoint;
   to.otlp.sample_ratio = from.traces.sample_ratio;
   to.otlp.service_name = from.traces.service_name;
-  to.otlp.queue = from.traces.max_queue;
+  // The setting counts spans, the queue requests, each with a span of its own and one for each stage.
+  to.otlp.queue = std::max<std::size_t>(from.traces.max_queue / (1 + telemetry::kStages), 1);
   return to;
 }
 
