@@ -9,6 +9,7 @@
 #include "api/gateway.h"
 #include "api/reloader.h"
 #include "base/blocked_signals.h"
+#include "base/process.h"
 #include "cli/command.h"
 #include "cli/commands.h"
 #include "cli/common_options.h"
@@ -86,6 +87,7 @@ class Serving {
     gateway_->attach(*server_, *reloader_);
     server_->start();
     reloader_->start();
+    release_free_memory();  // of loading
     const std::string scheme = server.tls.enabled() ? "https://" : "http://";
     for (const std::string& address : server_->addresses()) {
       telemetry_.log().info("listening",

@@ -81,8 +81,8 @@ struct ApiKey {
 struct Admission {
   Duration deadline = std::chrono::seconds(30);      // of a request that names none
   Duration max_deadline = std::chrono::minutes(10);  // a longer one is cut to this
-  Duration max_wait =
-      std::chrono::seconds(1);  // predicted; what would wait longer is decided by the static tier, or refused
+  Duration max_wait = std::chrono::milliseconds(
+      250);  // predicted; what would wait longer is decided by the static tier, or refused
   unsigned max_queue_tokens = 0;  // 0 ("auto"): 65,536
 };
 

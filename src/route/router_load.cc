@@ -1,10 +1,11 @@
 // Loading a router: collect, embed, fit; the static tier at the side.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/process.h"
 #include "route/fit.h"
 #include "route/router.h"
 #include "route/router_state.h"
@@ -21,7 +22,8 @@ HeadOptions head_options(const config::Config& config, const RouterOptions& rout
   options.threads = router.threads;
   options.progress = router.progress;
   for (const config::Route& route : config.routes) {
-    options.thresholds.push_back(route.threshold ? std::optional(static_cast<float>(*route.threshold)) : std::nullopt);
+    options.thresholds.push_back(route.threshold ? std::optional(static_cast<float>(*route.threshold))
+                                                 : std::nullopt);
   }
   return options;
 }
@@ -34,8 +36,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 Result<std::unique_ptr<Router>> Router::load(const config::Config& config, const embed::Model& model,
                                              const RouterOptions& options) {
-  auto impl = std::make_unique<Impl>(model, options.exact_model, config.tiers.cache.enabled ? config.tiers.cache.max_bytes : 0);
-  if (Status status = impl->build(config, options); !status) return std::unexpected(std::move(status.error()));
+  auto impl = std::make_unique<Impl>(model, options.exact_model,
+                                     config.tiers.cache.enabled ? config.tiers.cache.max_bytes : 0);
+  if (Status status = impl->build(config, options); !status)
+    return std::unexpected(std::move(status.error()));
   return std::unique_ptr<Router>(new Router(std::move(impl)));
 }
 
@@ -57,8 +61,9 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   stats.out_of_scope = training.out_of_scope();
   stats.fit_examples = examples.examples.size() - ignored;
   if (ignored != 0) {
-    stats.notes.push_back(fmt::format("{} of the examples in {} name no route of this configuration; run waybill fit again",
-                                      ignored, fit_file(config).string()));
+    stats.notes.push_back(
+        fmt::format("{} of the examples in {} name no route of this configuration; run waybill fit again",
+                    ignored, fit_file(config).string()));
   }
   describe_routes(config);
   if (training.utterances() == 0) return {};
@@ -127,19 +132,22 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
   degrades = config.tiers.static_tier.when_overloaded;
   static_slot.enable();
   const auto start = std::chrono::steady_clock::now();
-  const auto make = [this, start, agreement = config.tiers.static_tier.agreement, folder = config.cache_folder](
-                        Result<embed::StaticTable> table, const HeadOptions& fit, FitMode mode) {
+  const auto make = [this, start, agreement = config.tiers.static_tier.agreement,
+                     folder = config.cache_folder](Result<embed::StaticTable> table, const HeadOptions& fit,
+                                                   FitMode mode) {
     if (!table) {
       static_slot.set(std::unexpected(std::move(table.error())), seconds_since(start));
       return true;
     }
-    auto tier = StaticTier::make(std::move(*table), {reference(), text, training, held_out, fit, agreement, folder}, mode);
+    auto tier = StaticTier::make(std::move(*table),
+                                 {reference(), text, training, held_out, fit, agreement, folder}, mode);
     if (!tier && mode == FitMode::kCachedOnly) return false;
     static_slot.set(std::move(tier), seconds_since(start));
     return true;
   };
   if (options.wait_for_static) {
-    make(embed::StaticTable::load_or_distill(reference(), options.threads, options.progress), head_settings, FitMode::kFit);
+    make(embed::StaticTable::load_or_distill(reference(), options.threads, options.progress), head_settings,
+         FitMode::kFit);
     return;
   }
   // What a start before this one has left is taken at once; everything else is made at the side.
@@ -147,9 +155,13 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
     if (make(std::move(cached), head_settings, FitMode::kCachedOnly)) return;
   }
   head_settings.progress = {};
-  static_slot.run([this, make, head_settings = std::move(head_settings), threads = options.threads](std::stop_token stop) mutable {
+  static_slot.run([this, make, head_settings = std::move(head_settings),
+                   threads = options.threads](std::stop_token stop) mutable {
+    run_at_low_priority();
     head_settings.stop = stop;
-    make(embed::StaticTable::load_or_distill(reference(), threads, {}, nullptr, stop), head_settings, FitMode::kFit);
+    make(embed::StaticTable::load_or_distill(reference(), threads, {}, nullptr, stop), head_settings,
+         FitMode::kFit);
+    release_free_memory();
   });
 }
 
