@@ -13,7 +13,7 @@ namespace waybill::route {
 namespace {
 
 // Raised when the same data would be fitted to another head.
-constexpr std::uint64_t kFormat = 2;
+constexpr std::uint64_t kFormat = 3;
 
 template <class T>
 void put(std::string& out, const T& value) {

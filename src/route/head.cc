@@ -1,42 +1,70 @@
 #include "route/head.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
 
+#include <Eigen/Core>
+
 #include "base/check.h"
-#include "base/gemv.h"
 
 namespace waybill::route {
 namespace {
 
-std::size_t rounded_up(std::size_t columns) { return (columns + 7) / 8 * 8; }
+// Room for values of several types, one after the other, each at a multiple of 64 bytes.
+class Room {
+ public:
+  Room(Head::Scratch& scratch, std::size_t bytes) : scratch_(scratch) {
+    if (scratch.size() < bytes) scratch.resize(bytes);
+  }
+  template <class T>
+  [[nodiscard]] static constexpr std::size_t bytes(std::size_t count) {
+    return (count * sizeof(T) + 63) / 64 * 64;
+  }
+  template <class T>
+  std::span<T> take(std::size_t count) {
+    T* const first = reinterpret_cast<T*>(scratch_.data() + used_);
+    used_ += bytes<T>(count);
+    return {first, count};
+  }
 
-std::span<float> floats_of(Head::Scratch& scratch, std::size_t count) {
-  if (scratch.size() < count * sizeof(float)) scratch.resize(count * sizeof(float));
-  return {reinterpret_cast<float*>(scratch.data()), count};
-}
+ private:
+  Head::Scratch& scratch_;
+  std::size_t used_ = 0;
+};
 
 }  // namespace
 
-std::size_t Head::cost() const noexcept { return points_.size() + weights_.size(); }
+std::size_t Head::cost() const noexcept {
+  return points_.size() + landmarks_.values.size() + weights_.size();
+}
 
-HeadDecision Head::score(std::span<const float> embedding, std::span<float> probabilities, Scratch& scratch) const noexcept {
+HeadDecision Head::score(std::span<const float> embedding, std::span<float> probabilities,
+                         Scratch& scratch) const noexcept {
   WAYBILL_CHECK(embedding.size() == dim_ && probabilities.size() == routes());
   if (scoring_ == config::Scoring::kAurelio) {
     return score_neighbours(embedding, probabilities, scratch, std::numeric_limits<std::size_t>::max());
   }
-  const std::size_t landmarks = points_.size() / dim_, features = landmarks + (linear_ ? dim_ : 0);
-  const std::span<float> space = floats_of(scratch, features + rounded_up(columns_));
-  const std::span<float> kernel = space.first(features), logits = space.subspan(features);
-  dot_rows(points_, embedding, kernel.first(landmarks));
-  Eigen::Map<Eigen::ArrayXf> k(kernel.data(), static_cast<Eigen::Index>(landmarks));
-  k = ((k - 1.0F) * 2.0F).exp();
-  if (linear_) std::copy(embedding.begin(), embedding.end(), kernel.begin() + static_cast<std::ptrdiff_t>(landmarks));
+  const std::size_t count = landmarks_.rows(), features = count + (linear_ ? dim_ : 0);
+  const std::size_t width = weights_.size() / features;
+  Room room(scratch, Room::bytes<std::int16_t>(landmarks_.stride) + Room::bytes<std::int32_t>(count) +
+                         Room::bytes<float>(features) + Room::bytes<float>(width));
+  const auto words = room.take<std::int16_t>(landmarks_.stride);
+  const auto dots = room.take<std::int32_t>(count);
+  const auto kernel = room.take<float>(features), logits = room.take<float>(width);
+  const float scale = to_words(embedding, words);
+  dot_rows(landmarks_.values, words, dots);
+  const auto size = static_cast<Eigen::Index>(count);
+  const Eigen::Map<const Eigen::ArrayXi> products(dots.data(), size);
+  const Eigen::Map<const Eigen::ArrayXf> scales(landmarks_.scales.data(), size);
+  Eigen::Map<Eigen::ArrayXf>(kernel.data(), size) =
+      ((products.cast<float>() * scales * scale - 1.0F) * 2.0F).exp();
+  if (linear_)
+    std::copy(embedding.begin(), embedding.end(), kernel.begin() + static_cast<std::ptrdiff_t>(count));
   sum_rows(weights_, kernel, logits);
+  for (float& logit : logits) logit *= weight_scale_;
   return decide(logits.first(columns_), probabilities);
 }
 
@@ -48,7 +76,8 @@ HeadDecision Head::decide(std::span<const float> logits, std::span<float> probab
 
   // The others share what is left in proportion to their part in the softmax.
   const float base = *top / calibration_.temperature;
-  float rivals = std::exp(std::min(calibration_.none_logit - base, 80.0F)), second_logit = -std::numeric_limits<float>::infinity();
+  float rivals = std::exp(std::min(calibration_.none_logit - base, 80.0F)),
+        second_logit = -std::numeric_limits<float>::infinity();
   std::fill(probabilities.begin(), probabilities.end(), 0.0F);
   for (std::size_t c = 0; c < logits.size(); ++c) {
     if (c == best) continue;
@@ -68,7 +97,8 @@ HeadDecision Head::decide(std::span<const float> logits, std::span<float> probab
     std::swap(decision.best, decision.second);
     decision.accepted = decision.probability >= thresholds_[decision.best];
   }
-  decision.margin = present > 1 ? (*top - second_logit) / calibration_.temperature : calibration_.log_odds(logits, best);
+  decision.margin =
+      present > 1 ? (*top - second_logit) / calibration_.temperature : calibration_.log_odds(logits, best);
   return decision;
 }
 
@@ -86,14 +116,16 @@ HeadDecision Head::choose(std::span<const float> scores) const noexcept {
   return d;
 }
 
-// semantic-router 0.1, SemanticRouter._semantic_classify: the index returns the top_k utterances of all routes by cosine;
-// their scores are grouped by route and aggregated; the highest aggregate wins.
-HeadDecision Head::score_neighbours(std::span<const float> embedding, std::span<float> scores, Scratch& scratch,
-                                    std::size_t skip) const noexcept {
-  const std::size_t count = labels_.size(), usable = count - (skip < count ? 1 : 0), k = std::min(top_k_, usable);
-  const std::span<float> space = floats_of(scratch, count + 2 * k + scores.size());
-  const std::span<float> cosines = space.first(count), nearest = space.subspan(count, k), who = space.subspan(count + k, k),
-                         counts = space.subspan(count + 2 * k);
+// semantic-router 0.1, SemanticRouter._semantic_classify: the index returns the top_k utterances of all
+// routes by cosine; their scores are grouped by route and aggregated; the highest aggregate wins.
+HeadDecision Head::score_neighbours(std::span<const float> embedding, std::span<float> scores,
+                                    Scratch& scratch, std::size_t skip) const noexcept {
+  const std::size_t count = labels_.size(), usable = count - (skip < count ? 1 : 0),
+                    k = std::min(top_k_, usable);
+  Room room(scratch,
+            Room::bytes<float>(count) + 2 * Room::bytes<float>(k) + Room::bytes<float>(scores.size()));
+  const auto cosines = room.take<float>(count), nearest = room.take<float>(k), who = room.take<float>(k),
+             counts = room.take<float>(scores.size());
   dot_rows(points_, embedding, cosines);
   if (skip < count) cosines[skip] = -std::numeric_limits<float>::infinity();
   std::size_t found = 0;
@@ -105,7 +137,8 @@ HeadDecision Head::score_neighbours(std::span<const float> embedding, std::span<
     who[at] = static_cast<float>(labels_[i]);  // exact: there are fewer than 2^24 routes
   }
   std::fill(counts.begin(), counts.end(), 0.0F);
-  std::fill(scores.begin(), scores.end(), aggregation_ == config::Aggregation::kSum ? -static_cast<float>(top_k_) : -1.0F);
+  std::fill(scores.begin(), scores.end(),
+            aggregation_ == config::Aggregation::kSum ? -static_cast<float>(top_k_) : -1.0F);
   for (std::size_t i = 0; i < found; ++i) {
     const auto route = static_cast<std::size_t>(who[i]);
     if (aggregation_ == config::Aggregation::kMax) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/gemv.h"
 #include "base/progress.h"
 #include "base/result.h"
 #include "config/config.h"
@@ -112,9 +113,14 @@ class Head {
   config::Scoring scoring_ = config::Scoring::kKernel;
   config::Aggregation aggregation_ = config::Aggregation::kMean;
   std::size_t dim_ = 0, top_k_ = 0;
-  // kernel: landmarks [M, dim]; weights [M (+ dim when linear_), columns rounded up to 8].
+  // kernel: landmarks [M, dim]; weights [M (+ dim when linear_), columns rounded up to kHalfColumns], to be multiplied
+  // by weight_scale_. What is read for each decision is what bounds its speed: bytes, and the head is fitted on the
+  // embeddings as they are after rounding to bytes; halves, whose rounding changes nothing that can be seen.
+  ByteRows landmarks_;
+  std::vector<std::uint16_t> weights_;
+  float weight_scale_ = 1;
   // aurelio: all utterances [n, dim] and their labels.
-  std::vector<float> points_, weights_;
+  std::vector<float> points_;
   std::vector<std::uint32_t> labels_;
   std::vector<std::uint32_t> column_routes_;     // the route of each column; a last column may be out of scope
   std::size_t columns_ = 0;

@@ -17,7 +17,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the file is little-endian");
 
 constexpr std::string_view kMagic = "WBHEAD";
-constexpr std::uint16_t kVersion = 1;
+constexpr std::uint16_t kVersion = 2;
 constexpr std::size_t kHeader = kMagic.size() + sizeof kVersion + sizeof(std::uint64_t);
 
 class Writer {
@@ -66,7 +66,7 @@ class Reader {
 // One list of fields for both directions. Booleans and enums travel as u32, so that any bits are safe to read.
 struct Fields {
   std::uint32_t scoring = 0, aggregation = 0, linear = 0;
-  std::uint64_t dim = 0, top_k = 0, columns = 0;
+  std::uint64_t dim = 0, top_k = 0, columns = 0, stride = 0;
 };
 // They are written as they lie in memory, so there must be no padding with chance contents.
 static_assert(sizeof(RouteStatistics) == 8 + 8 + 4 * 4 && sizeof(ReliabilityBin) == 3 * 8);
@@ -92,6 +92,10 @@ std::string Head::serialize() const {
   for (const std::uint64_t n : {dim_, top_k_, columns_}) w.number(n);
   for (const float f : {calibration_.temperature, calibration_.none_logit, calibration_.slope, calibration_.intercept}) w.number(f);
   w.array(points_);
+  w.number(std::uint64_t{landmarks_.stride});
+  w.number(weight_scale_);
+  w.array(landmarks_.values);
+  w.array(landmarks_.scales);
   w.array(weights_);
   w.array(labels_);
   w.array(column_routes_);
@@ -128,6 +132,10 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   for (std::uint64_t* n : {&f.dim, &f.top_k, &f.columns}) r.number(*n);
   for (float* n : {&h.calibration_.temperature, &h.calibration_.none_logit, &h.calibration_.slope, &h.calibration_.intercept}) r.number(*n);
   r.array(h.points_);
+  r.number(f.stride);
+  r.number(h.weight_scale_);
+  r.array(h.landmarks_.values);
+  r.array(h.landmarks_.scales);
   r.array(h.weights_);
   r.array(h.labels_);
   r.array(h.column_routes_);
@@ -142,16 +150,19 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   h.aggregation_ = static_cast<config::Aggregation>(f.aggregation);
   h.linear_ = f.linear != 0;
   h.dim_ = f.dim, h.top_k_ = f.top_k, h.columns_ = f.columns;
-  if (f.scoring > 1 || f.aggregation > 2 || f.dim == 0 || h.points_.empty() || h.points_.size() % f.dim != 0 || h.thresholds_.empty() ||
+  h.landmarks_.columns = f.dim, h.landmarks_.stride = f.stride;
+  if (f.scoring > 1 || f.aggregation > 2 || f.dim == 0 || h.thresholds_.empty() ||
       h.statistics_.routes.size() != h.thresholds_.size() || !all_below(h.labels_, h.routes()) || !all_below(h.column_routes_, h.routes())) {
     return damaged("its sizes contradict each other");
   }
-  const std::size_t points = h.points_.size() / f.dim, features = points + (h.linear_ ? f.dim : 0);
+  const std::size_t count = h.landmarks_.rows(), features = count + (h.linear_ ? f.dim : 0);
+  const std::size_t width = (f.columns + kHalfColumns - 1) / kHalfColumns * kHalfColumns;
   const bool consistent = h.scoring_ == config::Scoring::kAurelio
-                              ? h.labels_.size() == points && f.top_k > 0
+                              ? !h.labels_.empty() && h.points_.size() == h.labels_.size() * f.dim && f.top_k > 0
                               : !h.column_routes_.empty() && f.columns >= h.column_routes_.size() &&
-                                    f.columns <= h.column_routes_.size() + 1 &&
-                                    h.weights_.size() == features * ((f.columns + 7) / 8 * 8) && h.calibration_.temperature > 0;
+                                    f.columns <= h.column_routes_.size() + 1 && count > 0 && f.stride >= f.dim &&
+                                    f.stride % kByteColumns == 0 && h.landmarks_.values.size() == count * f.stride &&
+                                    h.weights_.size() == features * width && h.calibration_.temperature > 0;
   if (!consistent) return damaged("its sizes contradict each other");
   return h;
 }

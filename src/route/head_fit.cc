@@ -25,6 +25,7 @@ constexpr float kRidgeStart = 10;      // ridge scores times this are where the 
 constexpr float kMostImbalance = 16;   // classes count alike up to this factor from the mean size
 // Of two utterances, one left out says how good one is, which is much worse than two: it would teach modesty.
 constexpr float kLeastToLeaveOut = 3;
+constexpr float kLargestWeight = 4096;  // among halves, which go from 6e-8 to 65,504
 constexpr std::size_t kOwnThreshold = 10;  // utterances from which a route's own quantile counts
 constexpr float kShrinkage = 20;       // utterances' worth of weight that the global threshold keeps in a route's own
 
@@ -114,6 +115,9 @@ class HeadFitter {
     x_.resize(dim, inside + static_cast<Index>(outside));
     x_.leftCols(inside) = Eigen::Map<const MatrixXf>(data_.embeddings.data(), dim, inside);
     if (outside > 0) x_.rightCols(static_cast<Index>(outside)) = Eigen::Map<const MatrixXf>(data_.out_of_scope.data(), dim, static_cast<Index>(outside));
+
+    const ByteRows rounded = ByteRows::of({x_.data(), static_cast<std::size_t>(x_.size())}, data_.dim);
+    for (std::size_t i = 0; i < rounded.rows(); ++i) rounded.decode(i, {x_.col(static_cast<Index>(i)).data(), data_.dim});
 
     Eigen::VectorXf counts = Eigen::VectorXf::Zero(static_cast<Index>(head_.columns_));
     for (const std::uint32_t c : columns_) counts[c] += 1;
@@ -221,11 +225,13 @@ class HeadFitter {
 
   // landmarks [dim, M]; weights [columns, M (+ dim)].
   void store(const MatrixXf& landmarks, const MatrixXf& weights) {
-    head_.points_.assign(landmarks.data(), landmarks.data() + landmarks.size());
-    const std::size_t width = (head_.columns_ + 7) / 8 * 8;
+    head_.landmarks_ = ByteRows::of({landmarks.data(), static_cast<std::size_t>(landmarks.size())}, data_.dim);
+    head_.weight_scale_ = std::max(weights.cwiseAbs().maxCoeff(), 1e-20F) / kLargestWeight;
+    const MatrixXf scaled = weights / head_.weight_scale_;
+    const std::size_t width = (head_.columns_ + kHalfColumns - 1) / kHalfColumns * kHalfColumns;
     head_.weights_.assign(static_cast<std::size_t>(weights.cols()) * width, 0);
     for (Index i = 0; i < weights.cols(); ++i) {
-      std::copy_n(weights.col(i).data(), head_.columns_, &head_.weights_[static_cast<std::size_t>(i) * width]);
+      to_halves({scaled.col(i).data(), head_.columns_}, std::span(head_.weights_).subspan(static_cast<std::size_t>(i) * width, head_.columns_));
     }
   }
 
@@ -294,7 +300,7 @@ class HeadFitter {
   const LabelledEmbeddings& data_;
   const HeadOptions& options_;
   Head head_;
-  MatrixXf x_;                          // [dim, n + m]
+  MatrixXf x_;                          // [dim, n + m], rounded to bytes as the landmarks of the head are
   std::vector<std::uint32_t> columns_;  // the column of each example
   std::vector<std::size_t> sizes_;      // utterances of each route
   std::vector<bool> usable_, favoured_;  // kernel_features.h says who is favoured

@@ -160,7 +160,7 @@ TEST(HeadTest, MoreUtterancesThanLandmarksAreCompressed) {
   Texts texts(10, 1.0F);
   texts.add_each(Head::kExact / 10 + 10);
   const Head head = fitted(texts);
-  EXPECT_LT(head.cost(), (Head::kLandmarks + kDim) * (kDim + 16));
+  EXPECT_LT(head.cost(), (Head::kLandmarks + kDim) * (kByteColumns + kHalfColumns));
   EXPECT_GT(accuracy(head, texts, 3), 0.9);
   EXPECT_NEAR(head.statistics().accuracy, accuracy(head, texts, 3), 0.08);
 }
