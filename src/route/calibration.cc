@@ -69,7 +69,7 @@ float Calibration::log_odds(std::span<const float> logits, std::size_t route) co
   for (std::size_t r = 0; r < logits.size(); ++r) {
     if (r != route) top = std::max(top, logits[r] / temperature);
   }
-  if (!std::isfinite(top)) return 30;  // no rival at all
+  if (!std::isfinite(top)) return kNoRival;
   float rivals = std::exp(none_logit - top);
   for (std::size_t r = 0; r < logits.size(); ++r) {
     if (r != route) rivals += std::exp(logits[r] / temperature - top);

@@ -19,6 +19,8 @@ struct Calibration {
   float none_logit = -std::numeric_limits<float>::infinity();
   float slope = 0.5F, intercept = 1.0F;
 
+  static constexpr float kNoRival = 30;  // log-odds of what has none
+
   // Log-odds of `route` before Platt's map. Columns at and past `routes` are rivals too (labelled out-of-scope).
   [[nodiscard]] float log_odds(std::span<const float> logits, std::size_t route) const noexcept;
   [[nodiscard]] float probability(float log_odds) const noexcept;

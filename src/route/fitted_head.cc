@@ -39,6 +39,8 @@ Hash128 key_of(const LabelledEmbeddings& data, const HeadOptions& options) {
   put(all, options.scoring);
   put(all, options.aggregation);
   put(all, std::uint64_t{options.top_k});
+  put(all, std::uint64_t{options.exact});
+  put(all, std::uint64_t{options.landmarks});
   put(all, options.reject_quantile);
   for (const std::optional<float>& threshold : options.thresholds) put(all, threshold.value_or(-1));
   return hash128(all);

@@ -68,37 +68,44 @@ HeadDecision Head::score(std::span<const float> embedding, std::span<float> prob
   return decide(logits.first(columns_), probabilities);
 }
 
-HeadDecision Head::decide(std::span<const float> logits, std::span<float> probabilities) const noexcept {
-  const std::size_t present = column_routes_.size();
-  const auto top = std::max_element(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(present));
-  const auto best = static_cast<std::size_t>(top - logits.begin());
-  const float probability = calibration_.probability(calibration_.log_odds(logits, best));
+HeadDecision Head::decide(std::span<float> logits, std::span<float> probabilities) const noexcept {
+  constexpr float kLeast = -std::numeric_limits<float>::infinity();
+  const auto columns = static_cast<Eigen::Index>(logits.size());
+  const auto present = static_cast<Eigen::Index>(column_routes_.size());
+  Eigen::Map<Eigen::ArrayXf> scaled(logits.data(), columns);
+  scaled /= calibration_.temperature;
+  Eigen::Index best = 0, second = 0;
+  const float top = scaled.head(present).maxCoeff(&best);
+  scaled[best] = kLeast;
+  const float next = present > 1 ? scaled.head(present).maxCoeff(&second) : kLeast;
+  if (present == 1) second = best;
 
   // The others share what is left in proportion to their part in the softmax.
-  const float base = *top / calibration_.temperature;
-  float rivals = std::exp(std::min(calibration_.none_logit - base, 80.0F)),
-        second_logit = -std::numeric_limits<float>::infinity();
+  const float rival = std::max(scaled.maxCoeff(), calibration_.none_logit);
+  float log_odds = Calibration::kNoRival, share = 0;
   std::fill(probabilities.begin(), probabilities.end(), 0.0F);
-  for (std::size_t c = 0; c < logits.size(); ++c) {
-    if (c == best) continue;
-    const float part = std::exp(std::min(logits[c] / calibration_.temperature - base, 80.0F));
-    rivals += part;
-    if (c < present) {
-      probabilities[column_routes_[c]] = part;
-      second_logit = std::max(second_logit, logits[c]);
+  if (std::isfinite(rival)) {
+    scaled = (scaled - rival).exp();
+    scaled[best] = 0;
+    const float rivals = scaled.sum() + std::exp(calibration_.none_logit - rival);
+    log_odds = std::clamp(top - rival - std::log(rivals), -50.0F, 50.0F);
+    share = 1 / rivals;
+  }
+  const float probability = calibration_.probability(log_odds);
+  if (share > 0) {
+    for (Eigen::Index c = 0; c < present; ++c) {
+      probabilities[column_routes_[static_cast<std::size_t>(c)]] =
+          std::min(scaled[c] * share * (1 - probability), probability);
     }
   }
-  const float share = (1 - probability) / std::max(rivals, std::numeric_limits<float>::min());
-  for (float& p : probabilities) p = std::min(p * share, probability);
-  probabilities[column_routes_[best]] = probability;
 
-  HeadDecision decision = choose(probabilities);
-  if (decision.best != column_routes_[best]) {  // a tie in rounding
-    std::swap(decision.best, decision.second);
-    decision.accepted = decision.probability >= thresholds_[decision.best];
-  }
-  decision.margin =
-      present > 1 ? (*top - second_logit) / calibration_.temperature : calibration_.log_odds(logits, best);
+  HeadDecision decision;
+  decision.best = column_routes_[static_cast<std::size_t>(best)];
+  decision.second = column_routes_[static_cast<std::size_t>(second)];
+  probabilities[decision.best] = decision.probability = probability;
+  decision.second_probability = second == best ? 0 : probabilities[decision.second];
+  decision.margin = present > 1 ? top - next : log_odds;
+  decision.accepted = probability >= thresholds_[decision.best];
   return decision;
 }
 

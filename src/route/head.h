@@ -33,6 +33,9 @@ struct HeadOptions {
   std::vector<std::optional<float>> thresholds;  // [routes] or empty; not given: automatic
   config::Aggregation aggregation = config::Aggregation::kMean;  // scoring: aurelio
   std::size_t top_k = 5;                         // scoring: aurelio
+  // What a decision may cost: beyond `exact` examples only so many of them are landmarks, and not all; with none of them
+  // the head is linear (kernel_features.h).
+  std::size_t exact = 3000, landmarks = 1500;
   unsigned threads = 0;                          // for the fit; 0: one per core. The result does not depend on it
   Progress progress;
   std::stop_token stop;                          // asked between steps of the fit
@@ -75,9 +78,6 @@ class Head {
  public:
   using Scratch = std::vector<std::byte>;
 
-  // Up to so many examples (utterances and out of scope) all are landmarks; beyond, kernel_features.h.
-  static constexpr std::size_t kExact = 3000, kLandmarks = 1500;
-
   // Fails with kInvalidInput for sizes that do not fit, no utterances, a label out of range, numbers that are not
   // finite; with kCancelled when asked to stop. CPU time is given in docs/decisions/0002-router-head.md.
   [[nodiscard]] static Result<Head> fit(const LabelledEmbeddings& data, const HeadOptions& options = {});
@@ -104,8 +104,8 @@ class Head {
  private:
   friend class HeadFitter;
 
-  // probabilities from [columns_] logits; `logits` of absent routes are not there (column_routes_).
-  HeadDecision decide(std::span<const float> logits, std::span<float> probabilities) const noexcept;
+  // probabilities from [columns_] logits, which are used up; those of absent routes are not there (column_routes_).
+  HeadDecision decide(std::span<float> logits, std::span<float> probabilities) const noexcept;
   HeadDecision choose(std::span<const float> scores) const noexcept;
   HeadDecision score_neighbours(std::span<const float> embedding, std::span<float> scores, Scratch& scratch,
                                 std::size_t skip) const noexcept;

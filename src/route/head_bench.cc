@@ -72,8 +72,12 @@ class Bench {
     const std::string what = fmt::format("{} {}", name, shots == 0 ? "all" : std::to_string(shots));
     measure(what + " encoder", set.head_data(), wanted.embeddings, split.labels, names, {});
     const std::vector<float> fast = statically(set.texts);
-    measure(what + " static", set.head_data(fast, table_.dim()), statically(split.texts), split.labels, names,
-            HeadOptions{});
+    const std::vector<float> wanted_fast = statically(split.texts);
+    measure(what + " static", set.head_data(fast, table_.dim()), wanted_fast, split.labels, names, {});
+    HeadOptions linear;
+    linear.exact = linear.landmarks = 0;
+    measure(what + " static, linear", set.head_data(fast, table_.dim()), wanted_fast, split.labels, names,
+            linear);
   }
 
  private:

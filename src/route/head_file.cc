@@ -160,7 +160,7 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   const bool consistent = h.scoring_ == config::Scoring::kAurelio
                               ? !h.labels_.empty() && h.points_.size() == h.labels_.size() * f.dim && f.top_k > 0
                               : !h.column_routes_.empty() && f.columns >= h.column_routes_.size() &&
-                                    f.columns <= h.column_routes_.size() + 1 && count > 0 && f.stride >= f.dim &&
+                                    f.columns <= h.column_routes_.size() + 1 && features > 0 && f.stride >= f.dim &&
                                     f.stride % kByteColumns == 0 && h.landmarks_.values.size() == count * f.stride &&
                                     h.weights_.size() == features * width && h.calibration_.temperature > 0;
   if (!consistent) return damaged("its sizes contradict each other");

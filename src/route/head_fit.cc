@@ -18,7 +18,6 @@ namespace {
 using Eigen::Index;
 using Eigen::MatrixXf;
 
-constexpr std::size_t kExact = Head::kExact, kLandmarks = Head::kLandmarks;
 constexpr float kRidgeLambda = 0.2F;
 constexpr float kRidgeShare = 5;       // of the ridge scores in the sum
 constexpr float kRidgeStart = 10;      // ridge scores times this are where the logistic regression sets out
@@ -144,7 +143,7 @@ class HeadFitter {
   Status fit_kernel() {
     lay_out_columns();
     if (stopped(0)) return cancelled();
-    std::optional<Regression> fit = columns_.size() <= kExact ? fit_exactly() : fit_on_landmarks();
+    std::optional<Regression> fit = columns_.size() <= options_.exact ? fit_exactly() : fit_on_landmarks();
     if (!fit) return cancelled();
     favoured_.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) usable_[i] = usable_[i] && !favoured_[i];
@@ -175,7 +174,7 @@ class HeadFitter {
   }
 
   std::optional<Regression> fit_on_landmarks() {
-    const KernelFeatures map(x_, columns_, kLandmarks);
+    const KernelFeatures map(x_, columns_, std::min(options_.landmarks, columns_.size()));
     const MatrixXf features = map.of(x_, options_.threads);
     if (stopped(10)) return std::nullopt;
     const MatrixXf gram = gram_of_rows(features, options_.threads);

@@ -1,12 +1,12 @@
 #include "route/head.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 
 #include "route/scattered_texts_test.h"
 
@@ -122,7 +122,8 @@ TEST(HeadTest, ARouteWithoutUtterancesIsNeverChosen) {
 
 TEST(HeadTest, OutOfScopeExamplesLowerTheProbabilityAroundThem) {
   Texts texts(5, 0.7F);
-  texts.add(0, 8).add(1, 8).add(2, 8).add(3, 8);  // route 4 has no utterances: its texts play the out-of-scope
+  texts.add(0, 8).add(1, 8).add(2, 8).add(3,
+                                          8);  // route 4 has no utterances: its texts play the out-of-scope
   const Head without = fitted(texts);
   for (int i = 0; i < 8; ++i) {
     const Eigen::VectorXf example = texts.like(4);
@@ -146,7 +147,8 @@ TEST(HeadTest, ProbabilitiesAreSortedAsTheDecisionSaysAndSumToAtMostOne) {
   Head::Scratch scratch;
   std::vector<float> p(12);
   for (int i = 0; i < 300; ++i) {
-    const Eigen::VectorXf text = i % 2 == 0 ? texts.direction() : texts.like(static_cast<std::size_t>(i) % 12);
+    const Eigen::VectorXf text =
+        i % 2 == 0 ? texts.direction() : texts.like(static_cast<std::size_t>(i) % 12);
     const HeadDecision d = head.score({text.data(), kDim}, p, scratch);
     EXPECT_EQ(p[d.best], *std::max_element(p.begin(), p.end()));
     EXPECT_EQ(p[d.best], d.probability);
@@ -158,11 +160,25 @@ TEST(HeadTest, ProbabilitiesAreSortedAsTheDecisionSaysAndSumToAtMostOne) {
 
 TEST(HeadTest, MoreUtterancesThanLandmarksAreCompressed) {
   Texts texts(10, 1.0F);
-  texts.add_each(Head::kExact / 10 + 10);
+  texts.add_each(HeadOptions{}.exact / 10 + 10);
   const Head head = fitted(texts);
-  EXPECT_LT(head.cost(), (Head::kLandmarks + kDim) * (kByteColumns + kHalfColumns));
+  EXPECT_LT(head.cost(), (HeadOptions{}.landmarks + kDim) * (kByteColumns + kHalfColumns));
   EXPECT_GT(accuracy(head, texts, 3), 0.9);
   EXPECT_NEAR(head.statistics().accuracy, accuracy(head, texts, 3), 0.08);
+}
+
+TEST(HeadTest, WithoutLandmarksItIsLinearAndReadsBackWhatItWrote) {
+  Texts texts(10, 1.0F);
+  texts.add_each(20);
+  HeadOptions options = quiet();
+  options.exact = options.landmarks = 0;
+  const Head head = fitted(texts, options);
+  EXPECT_EQ(head.cost(), kDim * kHalfColumns);
+  EXPECT_GT(accuracy(head, texts, 3), 0.85);
+  const Result<Head> again = Head::deserialize(head.serialize());
+  ASSERT_TRUE(again) << again.error().message;
+  const Eigen::VectorXf text = texts.like(2);
+  EXPECT_EQ(decide(head, text).probability, decide(*again, text).probability);
 }
 
 TEST(HeadTest, TheSameForAnyNumberOfThreads) {
@@ -225,7 +241,8 @@ TEST(HeadTest, RefusesADamagedFileWithASentence) {
     EXPECT_FALSE(Head::deserialize(bad)) << at;
     EXPECT_FALSE(Head::deserialize(std::string_view(good).substr(0, at))) << at;
   }
-  EXPECT_THAT(Head::deserialize("nonsense, but long enough for a header").error().message, HasSubstr("not a fitted head"));
+  EXPECT_THAT(Head::deserialize("nonsense, but long enough for a header").error().message,
+              HasSubstr("not a fitted head"));
   std::string newer = good;
   newer[6] = 9;
   EXPECT_EQ(Head::deserialize(newer).error().code, ErrorCode::kUnsupported);

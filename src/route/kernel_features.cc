@@ -65,11 +65,16 @@ KernelFeatures::KernelFeatures(const Embeddings& examples, std::span<const std::
     : favoured_(labels.size()) {
   const std::vector<Index> chosen = choose_landmarks(labels, landmarks);
   landmarks_ = examples(Eigen::all, chosen);
+  if (chosen.empty()) return;
   for (const Index i : chosen) favoured_[static_cast<std::size_t>(i)] = true;
   factor_ = kernel_between(landmarks_, landmarks_, 1).cast<double>();
   factor_.diagonal().array() += kJitter;
   const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>, Eigen::Lower> factored(factor_);
   WAYBILL_CHECK(factored.info() == Eigen::Success);
+}
+
+float KernelFeatures::linear_root() const noexcept {
+  return std::sqrt(landmarks_.cols() > 0 ? kLinear : kLinearAlone);
 }
 
 Eigen::MatrixXf KernelFeatures::of(const Embeddings& x, unsigned threads) const {
@@ -79,21 +84,25 @@ Eigen::MatrixXf KernelFeatures::of(const Embeddings& x, unsigned threads) const 
   parallel_for(static_cast<std::size_t>((x.cols() + kBlock - 1) / kBlock), threads, [&](std::size_t b) {
     const Index first = static_cast<Index>(b) * kBlock, columns = std::min(kBlock, x.cols() - first);
     const auto some = x.middleCols(first, columns);
-    Eigen::MatrixXf k = kernel_between(landmarks_, some, 1);
-    factor.triangularView<Eigen::Lower>().solveInPlace(k);
-    features.block(0, first, count, columns) = k;
-    features.block(count, first, x.rows(), columns) = std::sqrt(kLinear) * some;
+    if (count > 0) {
+      Eigen::MatrixXf k = kernel_between(landmarks_, some, 1);
+      factor.triangularView<Eigen::Lower>().solveInPlace(k);
+      features.block(0, first, count, columns) = k;
+    }
+    features.block(count, first, x.rows(), columns) = linear_root() * some;
   });
   return features;
 }
 
 Eigen::MatrixXf KernelFeatures::expand(const Eigen::MatrixXf& weights) const {
   const Index count = landmarks_.cols();
-  Eigen::MatrixXd first = weights.leftCols(count).transpose().cast<double>();
-  factor_.triangularView<Eigen::Lower>().transpose().solveInPlace(first);
   Eigen::MatrixXf expanded(weights.rows(), weights.cols());
-  expanded.leftCols(count) = first.cast<float>().transpose();
-  expanded.rightCols(landmarks_.rows()) = std::sqrt(kLinear) * weights.rightCols(landmarks_.rows());
+  if (count > 0) {
+    Eigen::MatrixXd first = weights.leftCols(count).transpose().cast<double>();
+    factor_.triangularView<Eigen::Lower>().transpose().solveInPlace(first);
+    expanded.leftCols(count) = first.cast<float>().transpose();
+  }
+  expanded.rightCols(landmarks_.rows()) = linear_root() * weights.rightCols(landmarks_.rows());
   return expanded;
 }
 

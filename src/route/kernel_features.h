@@ -19,11 +19,12 @@ using Embeddings = Eigen::Ref<const Eigen::MatrixXf>;
 
 // Nystrom features (Williams & Seeger 2001, "Using the Nystrom method to speed up kernel machines"): with
 // landmarks Z and K = k(Z, Z) = L L', phi(x) = L^-1 k(Z, x), so that phi(x)'phi(y) is k(x, y) projected on
-// the landmarks. To these sqrt(kLinear) x is appended (the kernel gains kLinear cos): few numbers, and about
-// as good as 500 more landmarks. Landmarks are examples, taken from all labels in turn.
+// the landmarks. To these sqrt(linear) x is appended (the kernel gains linear cos): few numbers, and about
+// as good as 500 more landmarks. Without any landmark it is all there is: a linear head. Landmarks are
+// examples, taken from all labels in turn.
 class KernelFeatures {
  public:
-  static constexpr float kLinear = 0.3F;
+  static constexpr float kLinear = 0.3F, kLinearAlone = 1;
 
   // landmarks: at most the number of examples. The choice is a function of the arguments.
   KernelFeatures(const Embeddings& examples, std::span<const std::uint32_t> labels, std::size_t landmarks);
@@ -41,6 +42,8 @@ class KernelFeatures {
   [[nodiscard]] Eigen::MatrixXf expand(const Eigen::MatrixXf& weights) const;
 
  private:
+  [[nodiscard]] float linear_root() const noexcept;
+
   Eigen::MatrixXf landmarks_;  // [dim, M]
   Eigen::MatrixXd factor_;     // L
   std::vector<bool> favoured_;

@@ -31,15 +31,28 @@ AgreementGate calibrated_gate(std::span<const HeadDecision> own, std::span<const
   return AgreementGate::fit(samples, agreement);
 }
 
+// What the head of this tier may read for a decision: some two microseconds of the second cache.
+constexpr std::size_t kMostBytes = 160 * 1024;
+
+// On the kernel where its landmarks fit; a linear head elsewhere, of dim rows whatever the number of
+// utterances.
+HeadOptions affordable(HeadOptions options, std::size_t dim, std::size_t routes) {
+  options.exact = kMostBytes / (dim + sizeof(std::uint16_t) * (routes + 1));
+  options.landmarks = 0;
+  return options;
+}
+
 }  // namespace
 
 StaticTier::StaticTier(embed::StaticTable table, FittedHead fitted, AgreementGate gate)
     : table_(std::move(table)), head_(std::move(fitted.head)), gate_(gate), note_(std::move(fitted.note)) {}
 
-Result<std::unique_ptr<StaticTier>> StaticTier::make(embed::StaticTable table, const Sources& sources, FitMode mode) {
+Result<std::unique_ptr<StaticTier>> StaticTier::make(embed::StaticTable table, const Sources& sources,
+                                                     FitMode mode) {
   const std::vector<float> vectors = embed_statically(table, sources.model, sources.text, sources.set.texts);
   const LabelledEmbeddings data = sources.set.head_data(vectors, table.dim());
-  Result<FittedHead> fitted = fit_or_load(data, sources.head, sources.cache_folder, mode);
+  Result<FittedHead> fitted =
+      fit_or_load(data, affordable(sources.head, table.dim(), data.routes), sources.cache_folder, mode);
   if (!fitted) return std::unexpected(std::move(fitted.error()));
   const AgreementGate gate = calibrated_gate(fitted->held_out, sources.encoder, sources.agreement);
   return std::unique_ptr<StaticTier>(new StaticTier(std::move(table), std::move(*fitted), gate));
