@@ -148,8 +148,10 @@ class ServerChecker {
     constexpr std::string_view kKey = "server.cors.allow_origins";
     for (const std::string& origin : config_.server.cors.allow_origins) {
       const std::size_t scheme = origin.find("://");
+      const auto foreign = [](char c) { return c <= ' ' || c == 0x7F || c < 0; };  // it goes into a header
       const bool whole = scheme != std::string::npos && scheme != 0 && origin.size() > scheme + 3 &&
-                         origin.find_first_of("/?#* ", scheme + 3) == std::string::npos;
+                         origin.find_first_of("/?#*", scheme + 3) == std::string::npos &&
+                         std::ranges::none_of(origin, foreign);
       if (origin == "*" || origin == "null" || whole) continue;
       error(line_of(kKey), std::string(kKey),
             fmt::format("{}: \"{}\" is not an origin; write scheme://host[:port] without a path, or \"*\"",

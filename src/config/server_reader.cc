@@ -54,8 +54,11 @@ std::string duration_text(Duration value) {
 }
 
 bool ListenAddress::is_local() const noexcept {
-  if (kind == Kind::kUnix) return true;
-  return kind == Kind::kTcp && (host == "localhost" || host == "::1" || host.starts_with("127."));
+  if (kind != Kind::kTcp) return kind == Kind::kUnix;
+  // A name may begin with 127. and lead anywhere.
+  const bool loopback =
+      host.starts_with("127.") && host.find_first_not_of("0123456789.") == std::string::npos;
+  return host == "localhost" || host == "::1" || loopback;
 }
 
 std::string ListenAddress::text() const {
@@ -92,7 +95,7 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
     return wrong("is a URL; write host:port alone (certificates are in server.tls)");
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || text.ends_with(']')) {
-    return is_hexadecimal(text) && text.find_first_not_of("0123456789") == std::string_view::npos
+    return text.find_first_not_of("0123456789") == std::string_view::npos
                ? wrong(fmt::format(
                      "has no host; write 127.0.0.1:{0}, or 0.0.0.0:{0} for all of this machine's addresses",
                      shown(text)))

@@ -118,6 +118,80 @@ TEST_F(BatcherTest, AnItemLargerThanTheBudgetGoesAlone) {
   EXPECT_THAT(seen[2].embedding, ElementsAre(750, 250));
 }
 
+TEST_F(BatcherTest, QueuesSeveralItemsTogetherOrNone) {
+  std::array<Seen, 4> seen;
+  FakeFunction function;
+  Batcher batcher(function, one_thread(100, 50), clock_);
+  std::vector<Batcher::Item> items;
+  for (std::size_t i = 0; i < 3; ++i) items.push_back(item(seen[i], 10));
+  ASSERT_TRUE(batcher.submit(std::span(items)));
+  wait_until([&] { return batcher.stats().answered == 3; });
+  items.clear();
+  for (std::size_t i = 0; i < 3; ++i) items.push_back(item(seen[3], 20));
+  const Status refused = batcher.submit(std::span(items));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalidInput) << "60 tokens never fit into a queue of 50";
+  for (const Batcher::Item& left : items) EXPECT_TRUE(left.done != nullptr);
+  EXPECT_EQ(batcher.stats().accepted, 3U);
+  EXPECT_EQ(seen[3].times, 0);
+}
+
+TEST_F(BatcherTest, TheWaitOfSeveralItemsIsThatOfTheLast) {
+  std::array<Seen, 5> seen;
+  FakeFunction function;
+  Batcher batcher(function, one_thread(10), clock_);  // 10 tokens take 10 ms
+  const auto submit = [&](Duration max_wait) {
+    std::vector<Batcher::Item> items;
+    for (Seen& s : seen) items.push_back(item(s, 10));
+    items[2].max_wait = max_wait;
+    return batcher.submit(std::span(items));
+  };
+  const Status refused = submit(milliseconds(45));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kOverloaded);
+  EXPECT_GT(refused.error().retry_after, milliseconds(45));
+  EXPECT_LT(refused.error().retry_after, milliseconds(80));
+  EXPECT_TRUE(submit(refused.error().retry_after + milliseconds(1)));
+}
+
+TEST_F(BatcherTest, OnceQueuedOnlyTheDeadlineCounts) {
+  std::array<Seen, 2> seen;
+  GatedFunction gate;
+  Batcher batcher(gate, one_thread(), clock_);
+  occupy(batcher, gate, seen[0]);
+  Batcher::Item patient = item(seen[1], 5);
+  patient.max_wait = seconds(1);
+  ASSERT_TRUE(batcher.submit(std::move(patient)));
+  clock_.advance(seconds(10));
+  gate.open();
+  wait_until([&] { return batcher.stats().answered == 2; });
+  EXPECT_FALSE(seen[1].error.has_value());
+}
+
+TEST_F(BatcherTest, GivesTheFunctionTheContextOfEachSequence) {
+  class ContextFunction final : public BatchFunction {
+   public:
+    [[nodiscard]] std::size_t dim() const noexcept override { return 1; }
+    void run(unsigned, const PackedBatch& batch, std::span<void* const> contexts,
+             std::span<float> out) override {
+      ASSERT_EQ(contexts.size(), batch.sequences());
+      for (std::size_t i = 0; i < contexts.size(); ++i) out[i] = *static_cast<float*>(contexts[i]);
+    }
+  };
+  ContextFunction function;
+  Batcher batcher(function, one_thread(), clock_);
+  std::array<Seen, 3> seen;
+  std::array<float, 3> values = {3, 1, 2};
+  std::vector<Batcher::Item> items;
+  for (std::size_t i = 0; i < 3; ++i) {
+    items.push_back(item(seen[i], 1 + i));
+    items.back().context = &values[i];
+  }
+  ASSERT_TRUE(batcher.submit(std::span(items)));
+  wait_until([&] { return batcher.stats().answered == 3; });
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_THAT(seen[i].embedding, ElementsAre(values[i]));
+}
+
 TEST_F(BatcherTest, ThreadsThatAreFreeTogetherShareWhatWaits) {
   std::array<Seen, 6> seen;
   GatedFunction gate;
