@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <stdexcept>
@@ -46,6 +47,7 @@ class SmallModel {
   }
 
   [[nodiscard]] const Model& model() const { return *model_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
   TemporaryFolder folder_;
