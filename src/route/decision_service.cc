@@ -58,7 +58,7 @@ struct DecisionService::Impl final : JobHost {
   [[nodiscard]] std::optional<Error> submit(Call& state, const DecisionCall& call,
                                             const DecideScratch& scratch);
   // What the static tier makes of a prompt that the queue refused, where it may step in.
-  [[nodiscard]] std::optional<Decision> degrade(const DecisionCall& call, const Error& refusal,
+  [[nodiscard]] std::optional<Decision> degrade(const DecisionCall& call, bool explain, const Error& refusal,
                                                 DecideScratch& scratch);
   // The whole road on this thread. Empty when `state` has been queued; else the decision or refusal.
   [[nodiscard]] std::optional<Result<Decision>> begin(Call& state, const DecisionCall& call);
@@ -262,23 +262,25 @@ std::optional<Error> DecisionService::Impl::submit(Call& state, const DecisionCa
   return std::move(status.error());
 }
 
-std::optional<Decision> DecisionService::Impl::degrade(const DecisionCall& call, const Error& refusal,
-                                                       DecideScratch& scratch) {
+std::optional<Decision> DecisionService::Impl::degrade(const DecisionCall& call, bool explain,
+                                                       const Error& refusal, DecideScratch& scratch) {
   if (refusal.code != ErrorCode::kOverloaded || !call.allow_degraded) return std::nullopt;
-  const std::optional<Decision> decision = router.decide_degraded(call.prompt, scratch);
+  const std::optional<Decision> decision =
+      explain ? router.decide_degraded(call.prompt, scratch) : router.decide_degraded(scratch);
   if (decision) pool->counts.degraded.fetch_add(1, std::memory_order_relaxed);
   return decision;
 }
 
 std::optional<Result<Decision>> DecisionService::Impl::begin(Call& state, const DecisionCall& call) {
   DecideScratch& scratch = thread_scratch();
-  std::optional<Decision> decision = decide_cheaply(call, state.explained != nullptr, scratch);
+  const bool explain = state.explained != nullptr;
+  std::optional<Decision> decision = decide_cheaply(call, explain, scratch);
   if (!decision) {
     state.timing.tokenized = clock.now();
     state.timing.tokens = static_cast<std::uint32_t>(scratch.ids.size());
     std::optional<Error> refusal = submit(state, call, scratch);
     if (!refusal) return std::nullopt;
-    decision = degrade(call, *refusal, scratch);
+    decision = degrade(call, explain, *refusal, scratch);
     if (!decision) return std::unexpected(*std::move(refusal));
   }
   state.timing.decided = clock.now();

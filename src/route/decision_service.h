@@ -63,7 +63,7 @@ struct ExplanationAnswer {
 };
 
 struct ExplainOptions {
-  std::optional<Tier> tier;  // kStatic or kEncoder forces one
+  std::optional<Tier> tier = {};  // kStatic or kEncoder forces one
   std::size_t nearest = 3, runners_up = 3;
 };
 
@@ -80,7 +80,7 @@ struct DecisionServiceOptions {
   // Longer prompts (bytes) are read on the text threads and not on the caller's.
   std::size_t long_prompt = 16U << 10;
   // Called after each batch, on its computing thread; must be quick and not throw.
-  std::function<void(const ComputedBatch&)> observer;
+  std::function<void(const ComputedBatch&)> observer = {};
 };
 
 struct DecisionStats {

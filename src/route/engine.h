@@ -27,7 +27,8 @@ struct EngineOptions {
   unsigned text_threads = 1;     // text-N: long prompts and batches are read there
   bool wait_for_static = false;  // have the static tier ready at the end of load_engine()
   Progress progress = {};
-  std::function<void(const ComputedBatch&)> decision_batch_observer;  // as DecisionServiceOptions::observer
+  std::function<void(const ComputedBatch&)> decision_batch_observer =
+      {};  // as DecisionServiceOptions::observer
 };
 
 // The models of an encoder section. Immutable.
@@ -93,9 +94,9 @@ class Engine {
 };
 
 // Everything is loaded before it returns (but for the static tier, which may join later). Models are shared
-// with `previous` when its encoder section is the same in what concerns them, so that a reload takes no
-// second copy, and its measured speed is where predictions begin. Fails with a sentence, and has then changed
-// nothing.
+// with `previous` when its encoder section is the same in what concerns them (files that have changed in the
+// model's folder are not looked at), so that a reload takes no second copy, and its measured speed is where
+// predictions begin. Fails with a sentence, and has then changed nothing.
 [[nodiscard]] Result<std::unique_ptr<Engine>> load_engine(config::Config config,
                                                           const EngineOptions& options = {},
                                                           const Engine* previous = nullptr);

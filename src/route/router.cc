@@ -247,10 +247,18 @@ Decision Router::Impl::finish(const HeadDecision& said, const std::optional<Hash
 std::optional<Decision> Router::decide_degraded(std::string_view prompt, DecideScratch& scratch) const {
   std::optional<Decision> decision = impl_->decide_by_rules(prompt, scratch);
   if (!decision) decision = impl_->decide_by_cache(impl_->key_of(prompt, scratch), scratch.rules);
-  if (!decision && impl_->degrades) {
-    impl_->tokenize(prompt, scratch);
-    decision = impl_->decide_by_static(scratch, true);
+  if (decision) {
+    impl_->count(*decision);
+    return decision;
   }
+  if (!impl_->degrades) return std::nullopt;
+  impl_->tokenize(prompt, scratch);
+  return decide_degraded(scratch);
+}
+
+std::optional<Decision> Router::decide_degraded(DecideScratch& scratch) const {
+  if (!impl_->degrades) return std::nullopt;
+  const std::optional<Decision> decision = impl_->decide_by_static(scratch, true);
   if (decision) impl_->count(*decision);
   return decision;
 }

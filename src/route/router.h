@@ -112,6 +112,9 @@ class Router {
   // Empty when there is no static tier (disabled, not for overload, or not yet distilled).
   [[nodiscard]] std::optional<Decision> decide_degraded(std::string_view prompt, DecideScratch& scratch) const;
 
+  // The same for the prompt that decide_cheaply() has just been empty for, with what it left in `scratch`.
+  [[nodiscard]] std::optional<Decision> decide_degraded(DecideScratch& scratch) const;
+
   // The decision with its reasons; never from the exact cache, and not counted. `tier` kStatic or kEncoder forces one;
   // when kStatic is not ready, the encoder answers.
   [[nodiscard]] Explanation explain(std::string_view prompt, DecideScratch& scratch,

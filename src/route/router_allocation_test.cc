@@ -3,12 +3,15 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "route/decision_service.h"
 #include "route/router.h"
+#include "route/service_test.h"
 #include "route/test_model.h"
 
 namespace {
@@ -31,13 +34,49 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 namespace waybill::route {
 namespace {
 
+TEST(DecisionServiceAllocation, NeitherTheCacheNorTheEncoderAllocatesAfterWarmUp) {
+  config::Config config = small_config();
+  config.tiers.static_tier.enabled = false;
+  const auto router = small_router(config);
+  WorkerPool texts({.name = "text"});
+  const SteadyClock clock;
+  InlineExecutor executor;
+  DecisionServiceOptions options;
+  options.batcher.threads = 1;
+  DecisionService service(*router, small_model().model(), texts, clock, options);
+  std::vector<std::string> prompts;
+  for (std::size_t i = 0; i < 300; ++i) prompts.push_back(word(i) + " " + word(7 * i));
+  std::atomic<std::size_t> answered = 0, failed = 0;
+  const auto decide_all_of = [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::size_t before = answered;
+      const auto at_once =
+          service.decide({.prompt = prompts[i], .executor = &executor}, [&](Result<DecisionAnswer> answer) {
+            failed += answer ? 0U : 1U;
+            ++answered;
+          });
+      while (!at_once && answered == before) std::this_thread::yield();
+    }
+  };
+  decide_all_of(0, 100);
+  std::size_t before = allocations;
+  decide_all_of(100, 300);  // encoder
+  EXPECT_EQ(allocations - before, 0U) << "in 200 decisions by the encoder";
+  before = allocations;
+  decide_all_of(100, 300);  // cache
+  EXPECT_EQ(allocations - before, 0U) << "in 200 decisions by the cache";
+  EXPECT_EQ(failed, 0U);
+  EXPECT_EQ(router->cache_stats().hits, 200U);
+}
+
 TEST(RouterAllocation, NoTierAllocatesAfterWarmUp) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("waybill-allocation-" + std::to_string(::getpid()));
   config::Config config;
   config.cache_folder = folder;
-  for (const auto& [name, text] : {std::pair("weather", "will it rain tomorrow"), std::pair("banking", "pay this bill"),
-                                   std::pair("music", "play some jazz")}) {
+  for (const auto& [name, text] :
+       {std::pair("weather", "will it rain tomorrow"), std::pair("banking", "pay this bill"),
+        std::pair("music", "play some jazz")}) {
     config::Route& route = config.routes.emplace_back();
     route.name = route.model = name;
     route.utterances.push_back({.text = text, .position = {}});
