@@ -31,8 +31,9 @@ void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); 
 namespace waybill::embed {
 namespace {
 
-// Submits bursts, waits for each burst's answers.
-void run_load(Batcher& batcher, Executor& executor, int bursts) {
+// Submits bursts, waits for each burst's answers. What holds the computing threads is let go of after a
+// burst.
+void run_load(Batcher& batcher, Executor& executor, int bursts, std::atomic<bool>& hold) {
   static const std::vector<TokenId> ids(128, 1);
   std::atomic<std::size_t> answers{0};
   std::size_t submitted = 0;
@@ -44,18 +45,20 @@ void run_load(Batcher& batcher, Executor& executor, int bursts) {
                          .done = [&answers](auto&&, const BatchTiming&) { ++answers; }};
       ASSERT_TRUE(batcher.submit(std::move(item)));
     }
+    hold = false;
     wait_until([&] { return answers == submitted; });
   }
 }
 
 TEST(BatcherAllocation, NothingIsAllocatedPerItemAfterWarmUp) {
   SteadyClock clock;
-  FakeFunction function;
+  std::atomic<bool> hold{true};  // so that the queue grows in the first burst to what it can ever need
+  FakeFunction function([&hold](unsigned, const PackedBatch&) { wait_until([&hold] { return !hold; }); });
   InlineExecutor executor;
   Batcher batcher(function, {.threads = 2}, clock);
-  run_load(batcher, executor, 50);
+  run_load(batcher, executor, 50, hold);
   const std::size_t before = allocations;
-  run_load(batcher, executor, 500);
+  run_load(batcher, executor, 500, hold);
   EXPECT_EQ(allocations - before, 0U) << "in 20,000 items";
   const std::vector<int> proof(100);
   EXPECT_GT(allocations - before, 0U) << "the counter counts";

@@ -132,10 +132,10 @@ TEST(EngineStress, EveryCallIsAnsweredOnceWhileEnginesComeAndGo) {
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::vector<std::thread> threads;
   std::atomic<std::size_t> running{kLoops};
-  for (std::size_t i = 0; i < kLoops; ++i) {
-    loops.push_back(std::make_unique<EventLoop>(slot, static_cast<unsigned>(i)));
-    threads.emplace_back([&, i] {
-      loops[i]->run();
+  for (unsigned seed = 0; seed < kLoops; ++seed) loops.push_back(std::make_unique<EventLoop>(slot, seed));
+  for (const auto& loop : loops) {
+    threads.emplace_back([&loop, &running] {
+      loop->run();
       --running;
     });
   }
