@@ -170,7 +170,7 @@ TEST_F(DecisionServiceTest, WhatWouldWaitTooLongIsDecidedByTheStaticTierAndSaysS
     ASSERT_TRUE(answer) << answer.error().message;
     ASSERT_TRUE(answer->decision.tier == Tier::kStatic || answer->decision.tier == Tier::kDefault);
     EXPECT_EQ(answer->timing.queued, TimePoint{});
-    degraded += answer->decision.degraded ? 1 : 0;
+    degraded += answer->decision.degraded ? 1U : 0U;
   }
   EXPECT_GT(degraded, 0U);
   EXPECT_EQ(service_->stats().degraded, service_->stats().decisions.degraded);
