@@ -48,7 +48,7 @@ TEST(ServerConfig, IsCompleteWithoutASingleKey) {
   EXPECT_THAT(config.server.admin_listen, IsEmpty());
   EXPECT_EQ(config.server.max_header_bytes, 16U << 10);
   EXPECT_EQ(config.server.idle_timeout, std::chrono::seconds(75));
-  EXPECT_EQ(config.admission.max_wait, std::chrono::seconds(1));
+  EXPECT_EQ(config.admission.deadline, std::chrono::seconds(30));
   EXPECT_FALSE(config.server.tls.enabled());
   EXPECT_THAT(config.warnings, IsEmpty());
 }
