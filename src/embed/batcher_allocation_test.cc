@@ -1,32 +1,13 @@
-// Replaces operator new for this test binary, to count.
 #include <atomic>
-#include <cstdlib>
-#include <new>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "base/allocation_count_test.h"
 #include "base/clock.h"
 #include "base/executor.h"
 #include "embed/batcher.h"
 #include "embed/batcher_fakes_test.h"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}  // namespace
-
-// NOLINTBEGIN: the signatures are the standard's
-void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-// NOLINTEND
 
 namespace waybill::embed {
 namespace {
@@ -57,11 +38,11 @@ TEST(BatcherAllocation, NothingIsAllocatedPerItemAfterWarmUp) {
   InlineExecutor executor;
   Batcher batcher(function, {.threads = 2}, clock);
   run_load(batcher, executor, 50, hold);
-  const std::size_t before = allocations;
+  const std::size_t before = allocation_count();
   run_load(batcher, executor, 500, hold);
-  EXPECT_EQ(allocations - before, 0U) << "in 20,000 items";
+  EXPECT_EQ(allocation_count() - before, 0U) << "in 20,000 items";
   const std::vector<int> proof(100);
-  EXPECT_GT(allocations - before, 0U) << "the counter counts";
+  EXPECT_GT(allocation_count() - before, 0U) << "the counter counts";
 }
 
 }  // namespace

@@ -1,7 +1,3 @@
-// Replaces operator new for this test binary, to count.
-#include <atomic>
-#include <cstdlib>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,27 +5,11 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/allocation_count_test.h"
 #include "route/decision_service.h"
 #include "route/router.h"
 #include "route/service_test.h"
 #include "route/test_model.h"
-
-namespace {
-std::atomic<std::size_t> allocations{0};
-}  // namespace
-
-// NOLINTBEGIN: the signatures are the standard's
-void* operator new(std::size_t size) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-void* operator new[](std::size_t size) { return operator new(size); }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-// NOLINTEND
 
 namespace waybill::route {
 namespace {
@@ -59,12 +39,12 @@ TEST(DecisionServiceAllocation, NeitherTheCacheNorTheEncoderAllocatesAfterWarmUp
     }
   };
   decide_all_of(0, 100);
-  std::size_t before = allocations;
+  std::size_t before = allocation_count();
   decide_all_of(100, 300);  // encoder
-  EXPECT_EQ(allocations - before, 0U) << "in 200 decisions by the encoder";
-  before = allocations;
+  EXPECT_EQ(allocation_count() - before, 0U) << "in 200 decisions by the encoder";
+  before = allocation_count();
   decide_all_of(100, 300);  // cache
-  EXPECT_EQ(allocations - before, 0U) << "in 200 decisions by the cache";
+  EXPECT_EQ(allocation_count() - before, 0U) << "in 200 decisions by the cache";
   EXPECT_EQ(failed, 0U);
   EXPECT_EQ(router->cache_stats().hits, 200U);
 }
@@ -98,16 +78,16 @@ TEST(RouterAllocation, NoTierAllocatesAfterWarmUp) {
     (void)router.decide(prompts[i], scratch);
     (void)router.decide_degraded(prompts[59 - i], scratch);
   }
-  const std::size_t before = allocations;
+  const std::size_t before = allocation_count();
   for (std::size_t i = 20; i < 40; ++i) {
     (void)router.decide_degraded(prompts[i], scratch);  // static
     (void)router.decide(prompts[i], scratch);           // encoder
     (void)router.decide(prompts[i], scratch);           // cache
   }
-  EXPECT_EQ(allocations - before, 0U) << "in 60 decisions";
+  EXPECT_EQ(allocation_count() - before, 0U) << "in 60 decisions";
   EXPECT_GE(router.cache_stats().hits, 20U);
   const std::vector<int> proof(100);
-  EXPECT_GT(allocations - before, 0U) << "and the counter counts";
+  EXPECT_GT(allocation_count() - before, 0U) << "and the counter counts";
   std::filesystem::remove_all(folder);
 }
 
