@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "route/calibrate.h"
+
 namespace waybill::route {
 namespace {
 

@@ -1,12 +1,10 @@
-// From logits to probabilities that mean what they say, fitted on leave-one-out logits.
+// From logits to probabilities that mean what they say; calibrate.h fits it.
 #pragma once
 
-#include <Eigen/Core>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 namespace waybill::route {
 
@@ -25,14 +23,5 @@ struct Calibration {
   [[nodiscard]] float log_odds(std::span<const float> logits, std::size_t route) const noexcept;
   [[nodiscard]] float probability(float log_odds) const noexcept;
 };
-
-// leave_one_out [columns, n]; the first `routes` columns are routes. labels [n] < columns; usable[i]: whether logits
-// without the example are like those of a new text; favoured[i]: kernel_features.h. weights [n].
-[[nodiscard]] Calibration calibrate(const Eigen::MatrixXf& leave_one_out, std::size_t routes,
-                                    std::span<const std::uint32_t> labels, const std::vector<bool>& usable,
-                                    const std::vector<bool>& favoured, const Eigen::VectorXf& weights);
-
-// The q quantile, linear between order statistics; empty input gives 0.
-[[nodiscard]] float quantile(std::vector<float> values, double q);
 
 }  // namespace waybill::route

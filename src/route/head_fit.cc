@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "route/calibrate.h"
 #include "route/head.h"
 #include "route/kernel_features.h"
 #include "route/linear_algebra.h"
