@@ -49,8 +49,8 @@ bench-%: setup
 	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
 	@bench/$*/run
 
-fuzz: build/fuzz/build.ninja
-	@tools/fuzz --seconds $(or $(SECONDS_EACH),60)
+fuzz:
+	@tools/fuzz --seconds $(or $(SECONDS_EACH),60) --jobs $(JOBS)
 
 lint: build/debug/build.ninja
 	@tools/lint

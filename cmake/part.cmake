@@ -11,6 +11,9 @@ function(waybill_part name)
     target_link_libraries(waybill_${name} PUBLIC waybill::${part})
   endforeach()
   target_link_libraries(waybill_${name} PUBLIC ${PART_LIBRARIES})
+  if(WAYBILL_FUZZ)
+    target_compile_options(waybill_${name} PRIVATE -fsanitize=fuzzer-no-link)  # ahead of what files say for themselves
+  endif()
 endfunction()
 
 # waybill_test(PART SOURCES a_test.cc ...): the unit tests of one part, one binary
@@ -31,18 +34,43 @@ function(waybill_test part)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
-# waybill_fuzz(NAME PART SOURCE): a libFuzzer target; with WAYBILL_FUZZ off the same
-# source is linked with a driver that replays files, so that the corpus is always run.
+# waybill_fuzz(NAME PART SOURCE): a libFuzzer target, and a test that runs its corpus once. With WAYBILL_FUZZ off the
+# source becomes a part of fuzz_corpora, which replays files (tests/fuzz/replay.cc).
 function(waybill_fuzz name part source)
   if(NOT WAYBILL_TESTS AND NOT WAYBILL_FUZZ)
     return()
   endif()
+  set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+  file(GLOB inputs ${corpus}/*)
+  if(NOT inputs)
+    message(FATAL_ERROR "${name} has no corpus: put inputs into ${corpus}")
+  endif()
   if(WAYBILL_FUZZ)
     add_executable(${name} ${source})
+    target_compile_options(${name} PRIVATE -fsanitize=fuzzer-no-link)
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
-  else()
-    add_executable(${name} ${source} ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
-    add_test(NAME ${name}_corpus COMMAND ${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    add_test(NAME ${name}_corpus COMMAND ${name} -runs=0 -timeout=60 ${corpus})
+    target_link_libraries(${name} PRIVATE waybill::${part})
+    return()
   endif()
-  target_link_libraries(${name} PRIVATE waybill::${part})
+  if(NOT TARGET fuzz_corpora)
+    add_executable(fuzz_corpora ${CMAKE_SOURCE_DIR}/tests/fuzz/replay.cc)
+    target_include_directories(fuzz_corpora PRIVATE ${CMAKE_CURRENT_BINARY_DIR})
+    file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/fuzz_targets.inc
+         CONTENT "TARGET($<JOIN:$<TARGET_PROPERTY:fuzz_corpora,FUZZ_TARGETS>,)\nTARGET(>)\n")
+  endif()
+  set_property(TARGET fuzz_corpora APPEND PROPERTY FUZZ_TARGETS ${name})
+  set_source_files_properties(${source} PROPERTIES COMPILE_DEFINITIONS LLVMFuzzerTestOneInput=${name})
+  target_sources(fuzz_corpora PRIVATE ${source})
+  target_link_libraries(fuzz_corpora PRIVATE waybill::${part})
+  add_test(NAME ${name}_corpus COMMAND fuzz_corpora ${name} ${corpus})
+endfunction()
+
+# waybill_optimised(a.cc ...): files with the loops that tests run a great deal, and all that compute with Eigen (its
+# templates are shared by all files that use them, and the linker keeps the slowest as well as any). They are compiled
+# with -O1 where everything else is not optimised at all (debug and sanitizers), so that building stays short; not by
+# g++, whose tree is never run.
+function(waybill_optimised)
+  set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS
+               $<$<AND:$<NOT:$<CONFIG:Release>>,$<CXX_COMPILER_ID:Clang>>:-O1>)
 endfunction()
