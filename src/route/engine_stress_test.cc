@@ -1,5 +1,6 @@
 // Four event loops hammer one engine after another with deadlines and cancellations. What it asserts is
 // small; the thread sanitizer sees the rest.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
