@@ -227,11 +227,15 @@ class Report(blackbox.Case):
                                    ("waybill/qps240/right_share", 0.89, "right"), ("waybill/qps240/p95_ms", 0.03, "qps240"),
                                    ("waybill-encoder/burst300/p95_ms", 0.3, "burst300"), ("waybill-encoder/ramp/held_per_s", 349, "ramp"),
                                    ("waybill/ramp/held_per_s", 1999, "ramp"), ("waybill/closed100/answers_per_s", 1499, "closed100"),
-                                   ("waybill/burst300/server_peak_rss_mb", 151, "memory")]:
+                                   ("waybill/ramp/server_peak_rss_mb", 151, "memory in its ramp")]:
             with self.subTest(path):
                 found = self.unmet(**{path: value})
                 self.assertEqual(len(found), 1, found)
                 self.assertIn(words, found[0])
+
+    def test_memory_in_the_common_loads_counts_apart_from_the_ramp(self):
+        found = self.unmet(**{"waybill/burst300/server_peak_rss_mb": 151})
+        self.assertEqual(len(found), 2, found)
 
     def test_what_was_not_measured_is_left_out(self):
         results = self.results()
