@@ -12,9 +12,10 @@ namespace waybill {
 namespace {
 
 TEST(WorkerPool, RunsWorkOnThreadsOfItsName) {
-  WorkerPool pool({.name = "text", .threads = 1, .max_waiting = 4});
+  // What the work uses outlives the pool, which joins its threads.
   std::string name(16, '\0');
   std::latch done(1);
+  WorkerPool pool({.name = "text", .threads = 1, .max_waiting = 4});
   ASSERT_TRUE(pool.post([&] {
     pthread_getname_np(pthread_self(), name.data(), name.size());
     done.count_down();
@@ -24,8 +25,8 @@ TEST(WorkerPool, RunsWorkOnThreadsOfItsName) {
 }
 
 TEST(WorkerPool, RefusesWhatDoesNotFitAndLeavesItAlone) {
-  WorkerPool pool({.name = "text", .threads = 1, .max_waiting = 1});
   std::latch started(1), go(1);
+  WorkerPool pool({.name = "text", .threads = 1, .max_waiting = 1});
   ASSERT_TRUE(pool.post([&] {
     started.count_down();
     go.wait();

@@ -160,8 +160,8 @@ TEST(Family, ThreadsThatMeetLoseNothing) {
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&] {
         for (int i = 0; i < 5'000; ++i) {
-          family.with({fmt::format("n{}", i % 50)}).add(1, kTrace, i * 1'000'000 + 1);
-          waits.observe(1, kTrace, i * 1'000'000 + 1);
+          family.with({fmt::format("n{}", i % 50)}).add(1, kTrace, std::int64_t{i} * 1'000'000 + 1);
+          waits.observe(1, kTrace, std::int64_t{i} * 1'000'000 + 1);
           if (i % 1000 == 0) (void)registry.expose(Exposition::kOpenMetrics);
         }
       });
