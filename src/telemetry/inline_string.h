@@ -1,10 +1,10 @@
 // A string with a bound that lives inside its owner.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 namespace waybill::telemetry {
@@ -23,7 +23,7 @@ class InlineString {
       // A character has at most three continuation bytes; more of them in a row are not UTF-8 anyway.
       for (int i = 0; i < 3 && (static_cast<unsigned char>(text[length]) & 0xC0) == 0x80; ++i) --length;
     }
-    std::memcpy(bytes_.data(), text.data(), length);
+    std::copy_n(text.data(), length, bytes_.data());  // unlike memcpy, of no text at all too
     size_ = static_cast<std::uint8_t>(length);
     return *this;
   }
