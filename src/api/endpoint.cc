@@ -26,9 +26,9 @@ std::span<const Endpoint> endpoints() noexcept {
   return kEndpoints;
 }
 
-std::string_view path_argument(const Call& call) noexcept {
+std::string path_argument(const Call& call) noexcept {
   const std::string_view path = call.request().path;
-  return path.substr(path.rfind('/') + 1);
+  return http::percent_decoded(path.substr(path.rfind('/') + 1));
 }
 
 }  // namespace waybill::api

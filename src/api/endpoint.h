@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "api/call.h"
@@ -33,8 +34,8 @@ struct Endpoint {
 
 [[nodiscard]] std::span<const Endpoint> endpoints() noexcept;
 
-// The text that stands for the part in braces.
-[[nodiscard]] std::string_view path_argument(const Call& call) noexcept;
+// The text that stands for the part in braces, percent-decoded: a "/" in it comes as %2F.
+[[nodiscard]] std::string path_argument(const Call& call) noexcept;
 
 // One file each.
 http::Task<Status> decide(Gateway& gateway, Call& call);       // decide_endpoint.cc

@@ -96,7 +96,8 @@ Status JsonBody::check_fields(std::initializer_list<std::string_view> known) con
     if (std::ranges::find(known, name) != known.end()) continue;
     const std::vector<std::string_view> names(known);
     const std::string guess = did_you_mean(name, names);
-    return fail(ErrorCode::kInvalidInput, fmt::format("There is no field \"{}\" here{}", name, guess.empty() ? "." : guess),
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("There is no field \"{}\" here{}", name, guess.empty() ? "." : guess),
                 std::string(name));
   }
   return {};

@@ -48,7 +48,7 @@ http::Task<Status> list_models(Gateway& /*gateway*/, Call& call) {
     call.response().body = call.deployment->models_json;
     co_return Status{};
   }
-  const std::string_view wanted = path_argument(call);
+  const std::string wanted = path_argument(call);
   for (const ListedModel& model : listed_models(*call.deployment->engine)) {
     if (model.name != wanted) continue;
     JsonWriter json(call.response().body);

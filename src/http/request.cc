@@ -16,14 +16,14 @@ int hex_digit(char c) noexcept {
   return -1;
 }
 
-void percent_decode(std::string_view text, std::string& out) {
+void decode(std::string_view text, char plus, std::string& out) {
   out.clear();
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '%' && i + 2 < text.size() && hex_digit(text[i + 1]) >= 0 && hex_digit(text[i + 2]) >= 0) {
       out += static_cast<char>(hex_digit(text[i + 1]) * 16 + hex_digit(text[i + 2]));
       i += 2;
     } else {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += text[i] == '+' ? plus : text[i];
     }
   }
 }
@@ -69,6 +69,9 @@ std::string_view Request::header(std::string_view name) const noexcept {
 
 void Request::clear() {
   method = Method::kOther;
+  minor_version = 1;
+  keep_alive = true;
+  started = received = TimePoint{};
   target = path = query = {};
   headers.clear();
   if (body.capacity() > kKeptBytes) std::string().swap(body);
@@ -77,15 +80,21 @@ void Request::clear() {
   head.clear();
 }
 
+std::string percent_decoded(std::string_view text) {
+  std::string out;
+  decode(text, '+', out);
+  return out;
+}
+
 bool query_parameter(std::string_view query, std::string_view name, std::string& value) {
   std::string decoded;
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
     const std::size_t equals = std::min(pair.find('='), pair.size());
-    percent_decode(pair.substr(0, equals), decoded);
+    decode(pair.substr(0, equals), ' ', decoded);
     if (decoded != name) continue;
-    percent_decode(pair.substr(std::min(pair.size(), equals + 1)), value);
+    decode(pair.substr(std::min(pair.size(), equals + 1)), ' ', value);
     return true;
   }
   return false;

@@ -41,6 +41,9 @@ struct Request {
 // ASCII case folding only, as HTTP names are compared.
 [[nodiscard]] bool equal_names(std::string_view a, std::string_view b) noexcept;
 
+// A piece of a path, percent-decoded; what is no valid escape stays as it is.
+[[nodiscard]] std::string percent_decoded(std::string_view text);
+
 // The value of one parameter of a query string, percent-decoded; false when it is not there. A "+" is a
 // space.
 [[nodiscard]] bool query_parameter(std::string_view query, std::string_view name, std::string& value);
