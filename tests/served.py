@@ -2,12 +2,14 @@
 import http.client
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import time
 
 import blackbox
+from raw_client import RawClient, request
 
 
 class Answer:
@@ -28,13 +30,14 @@ class Answer:
 class Server:
     """The running program. `port` is that of its first TCP listener."""
 
-    def __init__(self, case, config, arguments=("--listen", "127.0.0.1:0"), environment=None):
+    def __init__(self, case, config, arguments=("--listen", "127.0.0.1:0"), environment=None, prefix=(),
+                 **more):
         self.case = case
         self.log_path = case.folder / "serve.log"
         self.log = open(self.log_path, "wb")
-        self.process = subprocess.Popen([str(blackbox.PROGRAM), "serve", "--config", str(config), *arguments], cwd=case.folder,
+        self.process = subprocess.Popen([*prefix, str(blackbox.PROGRAM), "serve", "--config", str(config), *arguments], cwd=case.folder,
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
-                                        env=dict(os.environ, **(environment or {})))
+                                        env=dict(os.environ, **(environment or {})), **more)
         case.addCleanup(self.kill)
         self.addresses = self._wait_for_addresses()
         tcp = [address for address in self.addresses if "://" in address]
@@ -98,6 +101,25 @@ class Server:
                 return ledger
             self.case.assertLess(time.monotonic(), deadline, ledger)
             time.sleep(0.02)
+
+    def hold_encoder(self, path, count):
+        """A client whose one request of `count` texts keeps the encoder busy from now on; its answer is still to be read.
+        Decisions (/v1/route) and embeddings (/v1/embeddings) have a queue each."""
+        texts = [f"text {i} of {time.monotonic()}" for i in range(count)]
+        body = {"input": texts, "encoding_format": "base64"} if path == "/v1/embeddings" else {"inputs": texts, "allow_degraded": False}
+        data = request("POST", path, json.dumps(body).encode(), "x-waybill-timeout-ms: 600000")
+        deadline = time.monotonic() + 60
+        while True:
+            before = self.ledger()
+            client = RawClient(self.port, timeout=300)
+            client.send(data)
+            while (now := self.ledger())["accepted"] == before["accepted"]:
+                self.case.assertLess(time.monotonic(), deadline, now)
+            answered, _, _ = select.select([client.socket], [], [], 0.05)
+            if now["in_flight"] > before["in_flight"] and not answered:
+                return client
+            client.socket.close()  # refused, because something else was still under way
+            self.case.assertLess(time.monotonic(), deadline, now)
 
     def wait_for_event(self, message, count=1):
         deadline = time.monotonic() + 60

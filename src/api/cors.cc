@@ -6,15 +6,13 @@ namespace waybill::api {
 
 void add_cors_headers(const http::Request& request, const config::Cors& cors, http::Response& response) {
   if (cors.allow_origins.empty()) return;
+  // Said to all: a cache must not give one origin the answer of another.
+  const bool any = std::ranges::find(cors.allow_origins, "*") != cors.allow_origins.end();
+  if (!any) response.add_header("Vary", "Origin");
   const std::string_view origin = request.header("origin");
   if (origin.empty()) return;
-  const auto allowed = [&cors](std::string_view name) {
-    return std::ranges::find(cors.allow_origins, name) != cors.allow_origins.end();
-  };
-  const bool any = allowed("*");
-  if (!any && !allowed(origin)) return;
+  if (!any && std::ranges::find(cors.allow_origins, origin) == cors.allow_origins.end()) return;
   response.add_header("Access-Control-Allow-Origin", any ? std::string_view("*") : origin);
-  if (!any) response.add_header("Vary", "Origin");
   response.add_header("Access-Control-Expose-Headers", "x-request-id, x-waybill-request-id, Retry-After");
   if (request.method != http::Method::kOptions) return;
   response.add_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");

@@ -30,6 +30,12 @@ bool matches(std::string_view pattern, std::string_view path) noexcept {
          path.find('/', prefix.size()) == std::string_view::npos;
 }
 
+// The sender's own address; empty for a UNIX socket.
+bool is_this_machine(std::string_view address) noexcept {
+  return address.empty() || address == "::1" || address.starts_with("127.") ||
+         address.starts_with("::ffff:127.");
+}
+
 struct Found {
   const Endpoint* endpoint = nullptr;
   bool path_known = false;
@@ -107,7 +113,23 @@ void Gateway::publish(Keyring keys) {
   std::string models = models_json(*engine);
   auto next = std::make_shared<const Deployment>(std::move(engine), std::move(keys), std::move(models));
   const std::lock_guard lock(deployment_mutex_);
+  std::erase_if(in_use_, [](const auto& each) { return each.expired(); });
+  in_use_.push_back(next);
   deployment_.swap(next);
+}
+
+void Gateway::stop_deciding() {
+  std::vector<std::shared_ptr<const Deployment>> in_use;
+  {
+    const std::lock_guard lock(deployment_mutex_);
+    for (const auto& each : in_use_) {
+      if (auto held = each.lock()) in_use.push_back(std::move(held));
+    }
+  }
+  for (const auto& each : in_use) {
+    each->engine->decisions().stop();
+    each->engine->embeddings().stop();
+  }
 }
 
 void Gateway::reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done) {
@@ -167,6 +189,13 @@ Status Gateway::admit(const Endpoint& endpoint, Call& call) {
     return fail(ErrorCode::kNotFound,
                 "This is not served here; it is on the admin listener (server.admin_listen).");
   }
+  if (endpoint.access == Access::kAdmin && !options_.separate_admin && call.deployment->keys.empty() &&
+      !is_this_machine(peer.address)) {
+    return fail(
+        ErrorCode::kPermissionDenied,
+        "Without keys this is for this machine only; add a key with admin: true, or give it a listener of "
+        "its own (server.admin_listen).");
+  }
   if (endpoint.access != Access::kOpen && !call.deployment->keys.empty()) {
     call.caller = call.deployment->keys.find(
         presented_key(request.header("authorization"), request.header("x-api-key")));
@@ -182,6 +211,7 @@ Status Gateway::admit(const Endpoint& endpoint, Call& call) {
           fmt::format("The key \"{}\" may not do this; it needs a key with admin: true.", call.caller->name));
     }
   }
+  if (!endpoint.accounted) return {};  // it waits for nothing
   const Result<Duration> timeout = timeout_of(request, call.deployment->config().admission);
   if (!timeout) return std::unexpected(timeout.error());
   call.deadline = request.started + *timeout;
@@ -194,8 +224,12 @@ void Gateway::finish(Call call, const Status& status) {
   Outcome outcome = Outcome::kCompleted;
   if (!status) {
     const Problem problem = problem_of(status.error().code);
-    write_error(status.error(), problem, response);
     outcome = problem.outcome;
+    Error told = status.error();
+    if (outcome == Outcome::kExpired && call.waybill.is_open()) {
+      told.message += fmt::format(" (stage: {})", to_string(stage_of(call.waybill.record(), outcome)));
+    }
+    write_error(told, problem, response);
   }
   if (draining_) response.close = true;
   if (!call.waybill.is_open()) return;
@@ -221,10 +255,15 @@ void Gateway::refuse(http::Exchange& exchange, const http::ParseFailure& failure
   telemetry::Waybill waybill = telemetry_.waybills().open(kUnreadEndpoint, exchange.request.started);
   waybill.stage(Stage::kRead, exchange.request.started, exchange.request.received);
   const bool expired = failure.status == 408;
+  const bool gone = failure.status == 499;
   Problem problem = {failure.status, "invalid_request_error", failure.code,
-                     expired ? Outcome::kExpired : Outcome::kRejected};
-  const Error error = {
-      expired ? ErrorCode::kDeadlineExceeded : ErrorCode::kInvalidInput, std::string(failure.message), {}};
+                     expired ? Outcome::kExpired
+                     : gone  ? Outcome::kCancelled
+                             : Outcome::kRejected};
+  const ErrorCode code = expired ? ErrorCode::kDeadlineExceeded
+                         : gone  ? ErrorCode::kCancelled
+                                 : ErrorCode::kInvalidInput;
+  const Error error = {code, std::string(failure.message), {}};
   write_error(error, problem, exchange.response);
   waybill.fail(error, Stage::kRead);
   exchange.response.add_header("x-waybill-request-id", to_string(waybill.id()));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "api/deployment.h"
 #include "api/endpoint.h"
@@ -40,6 +41,10 @@ class Gateway final : public http::Handler {
   void start_draining() noexcept { draining_ = true; }
   [[nodiscard]] bool draining() const noexcept { return draining_; }
 
+  // What still waits for a decision or an embedding, under this configuration or one before, is answered that
+  // the server is shutting down.
+  void stop_deciding();
+
   // Whose figures /metrics shows, and who reloads. Both must outlive the gateway's last request.
   void attach(const http::Server& server, Reloader& reloader) noexcept {
     server_ = &server;
@@ -62,7 +67,9 @@ class Gateway final : public http::Handler {
   const GatewayOptions options_;
   route::EngineSlot engines_;
   mutable std::mutex deployment_mutex_;
-  std::shared_ptr<const Deployment> deployment_;  // guarded by deployment_mutex_
+  // Guarded by deployment_mutex_, as the next: every deployment that a request may still use.
+  std::shared_ptr<const Deployment> deployment_;
+  std::vector<std::weak_ptr<const Deployment>> in_use_;
   std::atomic<bool> draining_{false};
   std::atomic<const http::Server*> server_{nullptr};
   std::atomic<Reloader*> reloader_{nullptr};

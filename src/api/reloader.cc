@@ -14,11 +14,6 @@ namespace {
 
 constexpr auto kLookAtFile = std::chrono::seconds(1);
 
-std::filesystem::file_time_type last_change(const std::filesystem::path& file) {
-  std::error_code ignored;
-  return std::filesystem::last_write_time(file, ignored);
-}
-
 // Listeners, limits and telemetry are made once.
 bool needs_a_restart(const config::Config& before, const config::Config& after) {
   const auto fixed = [](const config::Config& config) {
@@ -30,24 +25,35 @@ bool needs_a_restart(const config::Config& before, const config::Config& after) 
   return fixed(before) != fixed(after);
 }
 
+std::unexpected<Error> shutting_down() {
+  return fail(ErrorCode::kShuttingDown, "The server is being stopped.");
+}
+
 }  // namespace
 
-Reloader::Reloader(std::filesystem::path file, route::EngineOptions options, Gateway& gateway,
+Reloader::Reloader(std::filesystem::path file, Load load, route::EngineOptions options, Gateway& gateway,
                    telemetry::Telemetry& telemetry)
     : file_(std::move(file)),
+      load_(std::move(load)),
       options_(std::move(options)),
       gateway_(gateway),
       telemetry_(telemetry),
-      changed_(last_change(file_)) {}
+      loaded_(look()),
+      seen_(loaded_) {}
 
-Reloader::~Reloader() {
+void Reloader::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (Done& done : waiting_) done(fail(ErrorCode::kShuttingDown, "The server is being stopped."));
+  std::deque<Done> left;
+  {
+    const std::lock_guard lock(mutex_);
+    left.swap(waiting_);
+  }
+  for (Done& done : left) done(shutting_down());
 }
 
 void Reloader::start() {
@@ -60,9 +66,21 @@ void Reloader::start() {
 void Reloader::request(Done done) {
   {
     const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(done));
+    if (!stopping_) {
+      waiting_.push_back(std::move(done));
+      wake_.notify_all();
+      return;
+    }
   }
-  wake_.notify_all();
+  done(shutting_down());
+}
+
+Reloader::FileState Reloader::look() const {
+  std::error_code ignored;
+  FileState state;
+  state.changed = std::filesystem::last_write_time(file_, ignored);
+  state.size = std::filesystem::file_size(file_, ignored);
+  return state;
 }
 
 void Reloader::run() {
@@ -72,9 +90,11 @@ void Reloader::run() {
     if (stopping_) return;
     std::deque<Done> asked = std::exchange(waiting_, {});
     lock.unlock();
-    const auto changed = last_change(file_);
-    if (!asked.empty() || (changed != changed_ && changed != std::filesystem::file_time_type::min())) {
-      changed_ = changed;
+    // A file that has not been the same for two looks may still be being written.
+    const FileState before = std::exchange(seen_, look());
+    const bool there = seen_.changed != std::filesystem::file_time_type::min();
+    if (!asked.empty() || (there && seen_ != loaded_ && seen_ == before)) {
+      loaded_ = seen_;
       const Result<std::string> result = reload();
       for (Done& done : asked) done(result);
     }
@@ -90,8 +110,8 @@ Result<std::string> Reloader::reload() {
                            {{"file", file_.string()}, {"why", error.message}});
     return std::unexpected(std::move(error));
   };
-  auto config = config::load(file_);
-  if (!config) return failed({ErrorCode::kInvalidInput, config.error().text(), "", {}});
+  Result<config::Config> config = load_();
+  if (!config) return failed(config.error());
   const std::shared_ptr<const Deployment> before = gateway_.deployment();
   const bool needs_restart = needs_a_restart(before->config(), *config);
   Result<Keyring> keys = Keyring::load(config->keys);

@@ -1,5 +1,7 @@
 #include "base/process.h"
 
+#include <algorithm>
+
 #include <malloc.h>
 #include <sys/resource.h>
 
@@ -11,6 +13,16 @@ void run_at_low_priority() noexcept {
   constexpr int kNice = 10;
   // On Linux a thread has a priority of its own, and 0 is the calling one (sched(7)).
   ::setpriority(PRIO_PROCESS, 0, kNice);
+}
+
+std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  if (limit.rlim_cur >= wanted) return limit.rlim_cur;
+  rlimit raised = {.rlim_cur = wanted, .rlim_max = std::max<rlim_t>(limit.rlim_max, wanted)};
+  if (::setrlimit(RLIMIT_NOFILE, &raised) == 0) return wanted;
+  raised = {.rlim_cur = std::min<rlim_t>(limit.rlim_max, wanted), .rlim_max = limit.rlim_max};
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
 }  // namespace waybill

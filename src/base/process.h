@@ -1,6 +1,8 @@
 // What a program asks of the system for itself.
 #pragma once
 
+#include <cstdint>
+
 namespace waybill {
 
 // Returns memory that was freed but is kept by the allocator; after work that needed much of it for a while.
@@ -10,5 +12,10 @@ void release_free_memory() noexcept;
 // The calling thread, and those that it starts from now on, yield to the others of the program: work at the
 // side.
 void run_at_low_priority() noexcept;
+
+// Raises the soft limit of open files and sockets to `wanted`, and the hard limit with it where this process
+// may; never lowers either. Returns the limit that holds then, which may be less. setrlimit(2),
+// RLIMIT_NOFILE.
+std::uint64_t raise_descriptor_limit(std::uint64_t wanted) noexcept;
 
 }  // namespace waybill

@@ -32,11 +32,12 @@ struct ServeOptions {
 // connections.
 constexpr Duration kLastAnswers = std::chrono::seconds(2);
 constexpr Duration kFlush = std::chrono::seconds(2);
+// Descriptors besides the clients' connections: models, logs, listeners, refused connections, a collector.
+constexpr std::uint64_t kOtherDescriptors = 1024;
 
-Result<config::Config> serve_config(const std::filesystem::path& file, const ServeOptions& options) {
-  Result<config::Config> config = load_config(file.string());
-  if (!config) return config;
-  if (options.listen.empty()) return config;
+// What the command line says, over what the file says.
+Result<config::Config> with_options(Result<config::Config> config, const ServeOptions& options) {
+  if (!config || options.listen.empty()) return config;
   config->server.listen.clear();
   for (const std::string& text : options.listen) {
     auto address = config::parse_listen_address(text);
@@ -54,15 +55,23 @@ Result<config::Config> serve_config(const std::filesystem::path& file, const Ser
   return config;
 }
 
+// The file once more, while the server runs: what is wrong goes into its log.
+Result<config::Config> reload_config(const std::filesystem::path& file, const ServeOptions& options) {
+  auto config = config::load(file);
+  if (!config) return fail(ErrorCode::kInvalidInput, config.error().text());
+  return with_options(std::move(*config), options);
+}
+
 // Everything that serves, in the order in which it is built; destruction is the other way round.
 class Serving {
  public:
-  Serving(std::filesystem::path file, telemetry::Telemetry& telemetry)
-      : file_(std::move(file)), telemetry_(telemetry) {}
+  Serving(std::filesystem::path file, const ServeOptions& options, telemetry::Telemetry& telemetry)
+      : file_(std::move(file)), options_(options), telemetry_(telemetry) {}
 
   Status start(config::Config config) {
     const config::Server server = config.server;
     drain_timeout_ = server.drain_timeout;
+    make_room_for_connections(server.max_connections);
     Result<api::Keyring> keys = api::Keyring::load(config.keys);
     if (!keys) return std::unexpected(keys.error());
     ProgressLine progress;
@@ -79,7 +88,9 @@ class Serving {
     for (const std::string& note : (*engine)->notes()) telemetry_.log().warn(note);
     gateway_.emplace(telemetry_, std::move(*engine), std::move(*keys),
                      api::GatewayOptions{.separate_admin = !server.admin_listen.empty()});
-    reloader_.emplace(file_, std::move(engine_options), *gateway_, telemetry_);
+    reloader_.emplace(
+        file_, [this] { return reload_config(file_, options_); }, std::move(engine_options), *gateway_,
+        telemetry_);
     http::ServerOptions options = server_options(server);
     observe(options);
     server_.emplace(std::move(options), *gateway_);
@@ -90,8 +101,8 @@ class Serving {
     release_free_memory();  // of loading
     const std::string scheme = server.tls.enabled() ? "https://" : "http://";
     for (const std::string& address : server_->addresses()) {
-      telemetry_.log().info("listening",
-                            {{"address", address.starts_with("unix:") ? address : scheme + address}});
+      const bool is_url = !address.starts_with("unix:") && !address.starts_with("systemd:");
+      telemetry_.log().info("listening", {{"address", is_url ? scheme + address : address}});
     }
     return {};
   }
@@ -113,20 +124,31 @@ class Serving {
   // In stages: no new connections; what is under way ends; the rest is told so; then everything ends.
   void stop() {
     gateway_->start_draining();
-    reloader_.reset();
     const auto now = std::chrono::steady_clock::now;
     if (!server_->drain(now() + drain_timeout_)) {
       telemetry_.log().warn("some requests did not end in time and are told so",
                             {{"connections", server_->stats().connections}});
-      const std::shared_ptr<const api::Deployment> deployment = gateway_->deployment();
-      deployment->engine->decisions().stop();
-      deployment->engine->embeddings().stop();
+      reloader_->stop();
+      gateway_->stop_deciding();
       (void)server_->drain(now() + kLastAnswers);
     }
+    reloader_->stop();
     server_->stop();
   }
 
  private:
+  // Each connection is a descriptor; the limit that shells set (1,024) is far below max_connections.
+  void make_room_for_connections(std::size_t connections) {
+    const std::uint64_t wanted = connections + kOtherDescriptors;
+    const std::uint64_t got = raise_descriptor_limit(wanted);
+    if (got >= wanted) return;
+    telemetry_.log().warn(
+        "fewer connections can be held than server.max_connections allows: the system's limit of open files "
+        "is too "
+        "low; raise it (LimitNOFILE= in a systemd unit, ulimit -Hn) or lower max_connections",
+        {{"max_connections", connections}, {"open_files_limit", got}, {"open_files_needed", wanted}});
+  }
+
   void observe(http::ServerOptions& options) {
     options.on_lag = [this](unsigned /*loop*/, Duration lag) {
       telemetry_.metrics().event_loop_lag_seconds.observe(seconds(lag));
@@ -147,6 +169,7 @@ class Serving {
   }
 
   const std::filesystem::path file_;
+  const ServeOptions& options_;
   telemetry::Telemetry& telemetry_;
   Duration drain_timeout_{};
   std::optional<api::Gateway> gateway_;
@@ -157,7 +180,7 @@ class Serving {
 Outcome run_serve(const ServeOptions& options) {
   const Result<std::filesystem::path> file = find_config(options.config);
   if (!file) return std::unexpected(file.error());
-  Result<config::Config> config = serve_config(*file, options);
+  Result<config::Config> config = with_options(load_config(file->string()), options);
   if (!config) return std::unexpected(config.error());
   std::signal(SIGPIPE, SIG_IGN);  // a client that has gone is an error of its write
   sigset_t signals;
@@ -168,7 +191,7 @@ Outcome run_serve(const ServeOptions& options) {
   auto telemetry = telemetry::Telemetry::start(telemetry_options(*config), clock);
   if (!telemetry) return std::unexpected(telemetry.error());
   {
-    Serving serving(*file, **telemetry);
+    Serving serving(*file, options, **telemetry);
     if (Status started = serving.start(std::move(*config)); !started) {
       (*telemetry)->stop(kFlush);
       return std::unexpected(started.error());

@@ -28,9 +28,10 @@ std::string peer_address(const sockaddr_storage& address) {
 
 }  // namespace
 
-Acceptor::Acceptor(EventLoop& loop, int listening_descriptor, OnConnection on_connection)
+Acceptor::Acceptor(EventLoop& loop, int listening_descriptor, bool ours, OnConnection on_connection)
     : descriptor_(loop.context(), ::dup(listening_descriptor)),
       pause_(loop.context()),
+      ours_(ours),
       on_connection_(std::move(on_connection)) {}
 
 void Acceptor::start() { wait(); }
@@ -48,8 +49,8 @@ void Acceptor::wait() {
                          });
 }
 
-void Acceptor::accept_waiting() {
-  for (int i = 0; i < kMostAtOnce; ++i) {
+bool Acceptor::accept_one() {
+  for (;;) {
     sockaddr_storage address{};
     socklen_t size = sizeof address;
     const int connection = ::accept4(descriptor_.native_handle(), reinterpret_cast<sockaddr*>(&address),
@@ -59,13 +60,31 @@ void Acceptor::accept_waiting() {
       ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on,
                    sizeof on);  // fails on a UNIX socket, which needs none
       on_connection_(connection, peer_address(address));
-      continue;
+      return true;
     }
-    if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause();
+    const bool shortage = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    if (shortage || errno == EAGAIN || errno == EWOULDBLOCK) {
+      short_of_descriptors_ = shortage;
+      return false;
+    }
     // Anything else was the fault of that one connection (ECONNABORTED and network errors, accept(2)).
   }
+}
+
+void Acceptor::accept_waiting() {
+  for (int i = 0; i < kMostAtOnce; ++i) {
+    if (accept_one()) continue;
+    if (short_of_descriptors_) return pause();
+    break;
+  }
   wait();
+}
+
+void Acceptor::finish() {
+  if (!descriptor_.is_open()) return;
+  while (ours_ && accept_one()) {
+  }
+  close();
 }
 
 void Acceptor::pause() {
@@ -83,11 +102,16 @@ void refuse_connection(int descriptor, bool plain) {
     const std::string answer =
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: " +
         std::to_string(body.size()) + "\r\nRetry-After: 1\r\nConnection: close\r\n\r\n" + body;
-    // What the client has sent is read, so that the close is no reset that takes the answer with it.
-    std::array<char, 16384> ignored;
     (void)!::send(descriptor, answer.data(), answer.size(), MSG_NOSIGNAL);
     ::shutdown(descriptor, SHUT_WR);
-    (void)!::recv(descriptor, ignored.data(), ignored.size(), 0);
+  }
+}
+
+void close_refused(int descriptor) {
+  constexpr int kMostReads = 16;
+  std::array<char, 16384> ignored;
+  for (int i = 0; i < kMostReads; ++i) {
+    if (::recv(descriptor, ignored.data(), ignored.size(), 0) <= 0) break;
   }
   ::close(descriptor);
 }

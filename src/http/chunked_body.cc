@@ -49,9 +49,20 @@ ChunkedBody::State ChunkedBody::framing(char c) {
       if (digits_ == 0) return State::kMalformed;
       if (cr) {
         at_ = At::kSizeLf;
-      } else if (c == ';' || c == ' ' || c == '\t') {
+      } else if (c == ';') {
         at_ = At::kExtension;
+      } else if (c == ' ' || c == '\t') {
+        at_ = At::kSizeSpace;
       } else {
+        return State::kMalformed;
+      }
+      return State::kNeedMore;
+    case At::kSizeSpace:  // white space may stand before an extension, or for none; "3 4" is no size
+      if (cr) {
+        at_ = At::kSizeLf;
+      } else if (c == ';') {
+        at_ = At::kExtension;
+      } else if ((c != ' ' && c != '\t') || ++extra_bytes_ > max_framing_bytes_) {
         return State::kMalformed;
       }
       return State::kNeedMore;

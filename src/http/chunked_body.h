@@ -23,6 +23,7 @@ class ChunkedBody {
  private:
   enum class At : std::uint8_t {
     kSize,
+    kSizeSpace,
     kExtension,
     kSizeLf,
     kData,

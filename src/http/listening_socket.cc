@@ -10,6 +10,7 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -181,14 +182,33 @@ Result<std::vector<ListeningSocket>> listen_systemd(const ListenAddress& endpoin
                 "give an address",
                 "server.listen");
   }
+  int count = 0;
+  const auto [end, error] = std::from_chars(count_text, count_text + std::strlen(count_text), count);
+  if (error != std::errc() || *end != '\0' || count < 1) {
+    return fail(
+        ErrorCode::kInvalidInput,
+        fmt::format("server.listen says \"systemd\", but LISTEN_FDS is \"{}\": no socket was handed over",
+                    count_text),
+        "server.listen");
+  }
   std::vector<ListeningSocket> sockets;
-  for (int i = 0; i < std::atoi(count_text); ++i) {
+  for (int i = 0; i < count; ++i) {
     const int descriptor = kFirstSystemdDescriptor + i;
+    int listens = 0;
+    socklen_t size = sizeof listens;
+    if (::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) {
+      return fail(
+          ErrorCode::kInvalidInput,
+          fmt::format("systemd has handed descriptor {} over, which is no listening stream socket; the "
+                      ".socket unit needs ListenStream= and Accept=no",
+                      descriptor),
+          "server.listen");
+    }
     if (::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK) != 0) {
       return system_failure(endpoint, "use a socket", errno);
     }
     ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-    sockets.emplace_back(descriptor, fmt::format("systemd:{}", descriptor), std::string());
+    sockets.emplace_back(descriptor, fmt::format("systemd:{}", descriptor), std::string(), false);
   }
   return sockets;
 }
@@ -198,7 +218,25 @@ Result<std::vector<ListeningSocket>> listen_systemd(const ListenAddress& endpoin
 ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)),
       address_(std::move(other.address_)),
-      unlink_path_(std::exchange(other.unlink_path_, {})) {}
+      unlink_path_(std::exchange(other.unlink_path_, {})),
+      ours_(other.ours_) {}
+
+void ListeningSocket::refuse_new() {
+  if (!ours_) return;
+  if (!unlink_path_.empty()) {
+    ::unlink(unlink_path_.c_str());
+    unlink_path_.clear();
+    return;
+  }
+  // A filter that drops the first packet of each handshake (its SYN flag is in byte 13 of the TCP header), so
+  // that the queue comes to an end and the close resets nobody. Who tries again finds the socket closed.
+  constexpr unsigned kFlags = 13, kSyn = 2, kAllBytes = 0xFFFF;
+  std::array<sock_filter, 4> program = {{BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlags),
+                                         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+                                         BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, kAllBytes)}};
+  const sock_fprog filter = {.len = program.size(), .filter = program.data()};
+  ::setsockopt(descriptor_, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
+}
 
 ListeningSocket::~ListeningSocket() {
   if (descriptor_ >= 0) ::close(descriptor_);

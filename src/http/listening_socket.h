@@ -12,8 +12,12 @@ namespace waybill::http {
 // A listening, non-blocking socket, closed by its owner.
 class ListeningSocket {
  public:
-  ListeningSocket(int descriptor, std::string address, std::string unlink_path)
-      : descriptor_(descriptor), address_(std::move(address)), unlink_path_(std::move(unlink_path)) {}
+  // `ours`: nobody else listens on the same socket, as systemd does.
+  ListeningSocket(int descriptor, std::string address, std::string unlink_path, bool ours = true)
+      : descriptor_(descriptor),
+        address_(std::move(address)),
+        unlink_path_(std::move(unlink_path)),
+        ours_(ours) {}
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();  // closes; removes the file of a UNIX socket
@@ -23,9 +27,15 @@ class ListeningSocket {
     return address_;
   }  // as bound: "127.0.0.1:41234"
 
+  // From then on no connection is begun; those that wait can still be accepted. Does nothing to a socket that
+  // another program holds too.
+  void refuse_new();
+  [[nodiscard]] bool ours() const noexcept { return ours_; }
+
  private:
   int descriptor_;
   std::string address_, unlink_path_;
+  bool ours_;
 };
 
 // Binds and listens `copies` times (SO_REUSEPORT, one for each event loop); where a socket cannot be bound

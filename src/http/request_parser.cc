@@ -50,7 +50,7 @@ constexpr ParseFailure kBadLength = {400, "bad_content_length",
                                      "Transfer-Encoding."};
 constexpr ParseFailure kBadTransferEncoding = {
     400, "bad_transfer_encoding",
-    "Transfer-Encoding must be given once, as \"chunked\", and not beside "
+    "Transfer-Encoding must be given once, as \"chunked\", in HTTP/1.1, and not beside "
     "Content-Length."};
 constexpr ParseFailure kBadHost = {400, "bad_host", "An HTTP/1.1 request has exactly one Host header."};
 constexpr ParseFailure kBadTarget = {400, "bad_target",
@@ -135,7 +135,10 @@ struct RequestParser::Grammar {
           if (std::ranges::find(value, ',') != value.end()) fail(kBadLength, error);
           break;
         case beast::field::transfer_encoding:
-          if (!equal_names(as_std(value), "chunked")) fail(kBadTransferEncoding, error);
+          // Once only, and not in HTTP/1.0, which has none: who does not know it would see another body there
+          // (RFC 9112 section 6.1).
+          if (!equal_names(as_std(value), "chunked") || ++encodings_ > 1 || request_.minor_version < 1)
+            fail(kBadTransferEncoding, error);
           break;
         case beast::field::expect:
           expects_continue = equal_names(as_std(value), "100-continue");
@@ -186,7 +189,7 @@ struct RequestParser::Grammar {
     }
 
     Request& request_;
-    unsigned hosts_ = 0, lengths_ = 0;
+    unsigned hosts_ = 0, lengths_ = 0, encodings_ = 0;
   };
 
   std::optional<Events> events;

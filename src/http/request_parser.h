@@ -25,8 +25,8 @@ struct ParseFailure {
 
 // Reads one request after another from a byte stream. Boost.Beast's parser reads the grammar; on top of it
 // these are refused: Content-Length twice (also with equal values) or beside Transfer-Encoding, a
-// Transfer-Encoding other than "chunked", a missing or repeated Host in HTTP/1.1, a target that is no
-// absolute path, control characters. Not thread-safe.
+// Transfer-Encoding other than "chunked", twice, or in HTTP/1.0, a missing or repeated Host in HTTP/1.1, a
+// target that is no absolute path, control characters. Not thread-safe.
 class RequestParser {
  public:
   enum class State : std::uint8_t {

@@ -129,6 +129,8 @@ TEST(RequestParser, RefusesWhatIsNotARequestOrSmugglesOne) {
        "POST / HTTP/1.1\r\n" + host +
            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        400, "bad_transfer_encoding"},
+      {"chunked in HTTP/1.0", "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400,
+       "bad_transfer_encoding"},
       {"a space before the colon", "POST / HTTP/1.1\r\n" + host + "Content-Length : 1\r\n\r\na", 400,
        "malformed_request"},
       {"bare LF", "GET / HTTP/1.1\nHost: a\n\n\r\n\r\n", 400, "malformed_request"},
@@ -143,6 +145,9 @@ TEST(RequestParser, RefusesWhatIsNotARequestOrSmugglesOne) {
       {"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "malformed_request"},
       {"a chunk size that is no number",
        "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", 400, "bad_chunk"},
+      {"a chunk size with two numbers",
+       "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n1 1\r\na\r\n0\r\n\r\n", 400,
+       "bad_chunk"},
       {"a chunk longer than its size",
        "POST / HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n", 400,
        "bad_chunk"},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <thread>
 #include <unordered_set>
@@ -17,13 +18,28 @@
 #include "http/watchdog.h"
 
 namespace waybill::http {
+namespace {
+
+constexpr Duration kHandshakeTime = std::chrono::milliseconds(50);
+
+}  // namespace
 
 struct Server::Impl {
+  // Refused connections stay a moment, so that the client's request does not meet a closed socket: the reset
+  // that it would cause could take the answer with it.
+  struct Refused {
+    int descriptor;
+    TimePoint close_at;
+  };
+  static constexpr std::size_t kMostRefused = 256;  // of a loop
+  static constexpr Duration kRefusedTime = std::chrono::seconds(1);
+
   // One loop with its connections. The set is touched by the loop's thread only.
   struct Lane {
     std::unique_ptr<EventLoop> loop;
     std::unordered_set<std::shared_ptr<Session>> sessions;
     std::vector<std::unique_ptr<Acceptor>> acceptors;
+    std::deque<Refused> refused;
     bool draining = false;
   };
 
@@ -41,6 +57,19 @@ struct Server::Impl {
   void on_tick(Lane& lane) {
     const TimePoint now = std::chrono::steady_clock::now();
     for (const auto& session : lane.sessions) session->check_deadline(now);
+    while (!lane.refused.empty() && lane.refused.front().close_at <= now) close_oldest_refused(lane);
+  }
+
+  static void close_oldest_refused(Lane& lane) {
+    close_refused(lane.refused.front().descriptor);
+    lane.refused.pop_front();
+  }
+
+  void refuse(Lane& lane, int descriptor, bool plain) {
+    refuse_connection(descriptor, plain);
+    if (lane.refused.size() >= kMostRefused) close_oldest_refused(lane);
+    lane.refused.push_back(
+        {descriptor, std::chrono::steady_clock::now() + (plain ? kRefusedTime : Duration{})});
   }
 
   void on_connection(Lane& lane, int descriptor, const ListenerOptions& listener, std::string address) {
@@ -49,7 +78,7 @@ struct Server::Impl {
     if (++connections > options.max_connections || lane.draining) {
       --connections;
       ++refused_full;
-      refuse_connection(descriptor, !listener.tls);
+      refuse(lane, descriptor, !listener.tls);
       return;
     }
     const std::shared_ptr<const TlsContext> context = listener.tls ? watchdog->tls() : nullptr;
@@ -81,6 +110,12 @@ struct Server::Impl {
     }
     std::unique_lock lock(mutex);
     ended.wait(lock, [&open] { return open == 0; });
+  }
+
+  ~Impl() {
+    for (const auto& lane : lanes) {
+      while (!lane->refused.empty()) close_oldest_refused(*lane);
+    }
   }
 
   const ServerOptions options;
@@ -138,7 +173,7 @@ void Server::start() {
       for (std::size_t s = 0; s < sockets.size(); ++s) {
         if (!shared && s != i) continue;
         lane.acceptors.push_back(
-            std::make_unique<Acceptor>(*lane.loop, sockets[s].descriptor(),
+            std::make_unique<Acceptor>(*lane.loop, sockets[s].descriptor(), sockets[s].ours(),
                                        [&impl, &lane, &listener](int descriptor, std::string address) {
                                          impl.on_connection(lane, descriptor, listener, std::move(address));
                                        }));
@@ -154,9 +189,17 @@ void Server::start() {
 
 bool Server::drain(TimePoint deadline) {
   if (!impl_->started || impl_->stopped) return true;
+  // A connection that the system has made may carry a request already: it is taken, not reset, and so are
+  // those whose handshake is under way.
+  for (auto& sockets : impl_->sockets) {
+    for (ListeningSocket& socket : sockets) socket.refuse_new();
+  }
+  if (!impl_->sockets.empty() && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kHandshakeTime);
+  }
   impl_->on_every_loop([](Impl::Lane& lane) {
+    for (const auto& acceptor : lane.acceptors) acceptor->finish();
     lane.draining = true;
-    for (const auto& acceptor : lane.acceptors) acceptor->close();
     for (const auto& session : lane.sessions) session->drain();
   });
   impl_->sockets.clear();

@@ -124,7 +124,7 @@ bool eventually(Condition condition) {
 class ServerTest : public ::testing::Test {
  protected:
   void start(ServerOptions options = {}, const std::string& endpoint = "127.0.0.1:0") {
-    options.threads = 2;
+    if (options.threads == 0) options.threads = 2;
     options.listeners.push_back({.address = config::parse_listen_address(endpoint).value()});
     server_ = std::make_unique<Server>(std::move(options), handler_);
     const Status listening = server_->listen();
@@ -320,6 +320,47 @@ TEST_F(ServerTest, DrainsWithoutLosingAnAnswer) {
   const std::string answer = busy.receive_all();
   EXPECT_NE(answer.find("Connection: close"), std::string::npos) << answer;
   EXPECT_EQ(handler_.sent_, 2);
+}
+
+TEST_F(ServerTest, DrainsWithoutLosingWhatWaitsToBeAccepted) {
+  ServerOptions options;
+  options.threads = 1;
+  start(std::move(options));
+  RawClient busy(address());
+  busy.send("GET /stall HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::this_thread::sleep_for(100ms);  // the loop sleeps now: nothing is accepted
+  std::vector<std::unique_ptr<RawClient>> waiting;
+  for (int i = 0; i < 20; ++i) {
+    waiting.push_back(std::make_unique<RawClient>(address()));
+    waiting.back()->send(kGet);
+  }
+  EXPECT_TRUE(server_->drain(std::chrono::steady_clock::now() + 20s));
+  for (const auto& client : waiting) EXPECT_TRUE(client->receive_all().starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(handler_.sent_, 21);
+}
+
+TEST_F(ServerTest, DrainsWithoutLosingARequestThatComesJustThen) {
+  start();
+  RawClient late(address());
+  late.send(kGet);
+  late.receive_until(";");
+  std::thread draining([this] { EXPECT_TRUE(server_->drain(std::chrono::steady_clock::now() + 20s)); });
+  std::this_thread::sleep_for(100ms);  // it has begun
+  late.send(kGet);
+  const std::string answer = late.receive_all();
+  draining.join();
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 200 ")) << answer;
+  EXPECT_NE(answer.find("Connection: close"), std::string::npos);
+}
+
+TEST_F(ServerTest, ABodyThatIsCutOffHasAnOutcome) {
+  start();
+  {
+    RawClient client(address());
+    client.send("POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab");
+  }
+  EXPECT_TRUE(eventually([this] { return server_->stats().hung_up == 1; }));
+  EXPECT_EQ(server_->stats().refused, 1U);
 }
 
 TEST_F(ServerTest, StopCancelsWhatStillRuns) {

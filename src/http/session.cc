@@ -11,6 +11,8 @@ constexpr std::size_t kReadBytes = 16U << 10;
 constexpr std::size_t kFlushBytes = 64U << 10;  // pipelined responses are sent together up to this
 constexpr std::size_t kKeptBytes = 64U << 10;   // larger buffers are given back between requests
 constexpr Duration kLingerTime = std::chrono::seconds(2);
+// While the server drains, a connection without a request is kept this long: one may be on its way.
+constexpr Duration kLastRequestTime = std::chrono::milliseconds(500);
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 constexpr ParseFailure kHeaderTimeout = {408, "header_timeout",
@@ -18,6 +20,8 @@ constexpr ParseFailure kHeaderTimeout = {408, "header_timeout",
                                          "(server.header_timeout)."};
 constexpr ParseFailure kBodyTimeout = {
     408, "body_timeout", "The request's body stopped arriving; send it faster (server.body_timeout)."};
+constexpr ParseFailure kGoneInBody = {499, "client_closed_request",
+                                      "The connection ended before all of the request's body was there."};
 constexpr ParseFailure kUnknownExpectation = {417, "unknown_expectation",
                                               "The only expectation known here is \"Expect: 100-continue\"."};
 
@@ -76,6 +80,7 @@ Task<bool> Session::read_request() {
   bool begun = in_begin_ < in_end_;
   if (begun) request.started = now();
   enter(begun ? Phase::kHeader : Phase::kIdle, begun ? limits_.header_timeout : limits_.idle_timeout);
+  if (draining_ && !begun) shorten_idling();
   for (;;) {
     const std::string_view bytes(in_.data() + in_begin_, in_end_ - in_begin_);
     std::size_t taken = 0;
@@ -103,16 +108,16 @@ Task<bool> Session::read_request() {
       enter(Phase::kBody, limits_.body_timeout);
       continue;
     }
-    if (draining_ && !begun) {
-      keep_ = false;
-      co_return false;
-    }
     const bool more = co_await read_more();
     if (!more) {
       if (timed_out_ && (phase_ == Phase::kHeader || phase_ == Phase::kBody)) {
         const bool in_header = phase_ == Phase::kHeader;
         ++(in_header ? counters_.timed_out_header : counters_.timed_out_body);
         refuse(in_header ? kHeaderTimeout : kBodyTimeout);
+      } else if (phase_ == Phase::kBody) {
+        // Its head was here: it is a request, and has an outcome.
+        ++counters_.hung_up;
+        refuse(kGoneInBody);
       }
       co_return false;
     }
@@ -137,8 +142,16 @@ Task<bool> Session::read_more() {
     if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return false;
     if (timed_out_ || aborted_) co_return false;
     const bool ready = co_await stream_.wait(got.state);
-    if (timed_out_ || aborted_) co_return false;
-    if (!ready && draining_) keep_ = false;
+    if (aborted_) co_return false;
+    // Bytes that came while its time ran out are a request after all.
+    if (timed_out_ && phase_ == Phase::kIdle && stream_.is_readable()) {
+      timed_out_ = false;
+      continue;
+    }
+    if (timed_out_) {
+      if (phase_ == Phase::kIdle && !draining_) ++counters_.timed_out_idle;
+      co_return false;
+    }
     if (!ready) co_return false;
   }
 }
@@ -274,7 +287,6 @@ void Session::check_deadline(TimePoint at) {
     return;
   }
   if (at < deadline_ || timed_out_) return;
-  if (phase_ == Phase::kIdle) ++counters_.timed_out_idle;
   if (phase_ == Phase::kHandshake) ++counters_.timed_out_handshake;
   timed_out_ = true;
   stream_.cancel();
@@ -282,8 +294,10 @@ void Session::check_deadline(TimePoint at) {
 
 void Session::drain() {
   draining_ = true;
-  if (phase_ == Phase::kIdle) stream_.cancel();
+  if (phase_ == Phase::kIdle) shorten_idling();
 }
+
+void Session::shorten_idling() { deadline_ = std::min(deadline_, now() + kLastRequestTime); }
 
 void Session::abort() {
   aborted_ = true;

@@ -42,7 +42,8 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
 
   // The loop's tick: ends what has taken too long.
   void check_deadline(TimePoint now);
-  // No request after the one that is being answered; at once where there is none.
+  // No request after the one that is being answered. Where there is none, a moment for one that is on its
+  // way.
   void drain();
   // Ends the connection; a handler that is running is told through cancelled().
   void abort();
@@ -66,6 +67,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<bool> flush();
   Task<> linger();
   void refuse(const ParseFailure& failure);
+  void shorten_idling();
   void queue_response(bool keep_alive);
   void report_sent(bool sent);
   void compact();

@@ -89,6 +89,11 @@ Task<bool> Stream::wait(IoState what) {
   co_return !error;
 }
 
+bool Stream::is_readable() const noexcept {
+  pollfd look = {const_cast<Stream*>(this)->descriptor_.native_handle(), POLLIN, 0};
+  return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
+}
+
 bool Stream::peer_has_closed() const noexcept {
   pollfd look = {const_cast<Stream*>(this)->descriptor_.native_handle(), POLLRDHUP, 0};
   return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;

@@ -49,6 +49,7 @@ class Stream {
                              callback(!error);
                            });
   }
+  [[nodiscard]] bool is_readable() const noexcept;
   // Whether the other side has closed or reset, seen without taking bytes.
   [[nodiscard]] bool peer_has_closed() const noexcept;
 

@@ -82,7 +82,8 @@ void Watchdog::check_tls() {
   const auto certificate_time = changed(options_.tls->certificate);
   const auto key_time = changed(options_.tls->private_key);
   if (certificate_time == certificate_time_ && key_time == key_time_) return;
-  // Certificate and key are replaced one after the other: a pair that does not fit yet is tried again.
+  // Certificate and key are replaced one after the other: a pair that does not fit yet is tried again, and
+  // told once.
   auto loaded = TlsContext::load(*options_.tls);
   if (loaded) {
     certificate_time_ = certificate_time;
@@ -90,7 +91,12 @@ void Watchdog::check_tls() {
     const std::lock_guard lock(mutex_);
     tls_ = std::move(*loaded);
   }
-  if (options_.on_tls_reload)
+  const bool told = !loaded && certificate_time == refused_certificate_time_ && key_time == refused_key_time_;
+  if (!loaded) {
+    refused_certificate_time_ = certificate_time;
+    refused_key_time_ = key_time;
+  }
+  if (options_.on_tls_reload && !told)
     options_.on_tls_reload(loaded ? Status{} : Status(std::unexpected(loaded.error())));
 }
 

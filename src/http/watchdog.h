@@ -43,7 +43,8 @@ class Watchdog {
 
   const ServerOptions& options_;
   std::vector<Watched> loops_;
-  std::filesystem::file_time_type certificate_time_, key_time_;
+  std::filesystem::file_time_type certificate_time_, key_time_;  // of the pair in use
+  std::filesystem::file_time_type refused_certificate_time_{}, refused_key_time_{};
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
