@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""openapi.yaml against the running server: every endpoint is described, every answer is as described, every status that is
+described can be had."""
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import blackbox
+import python_packages
+
+PACKAGES = ("schemathesis==4.32.5",)
+if __name__ == "__main__":
+    python_packages.need(*PACKAGES)
+
+import requests
+import schemathesis
+import yaml
+from served import Server
+
+SPEC = blackbox.SOURCE / "src/api/openapi.yaml"
+KEYS = """
+keys:
+  - {name: app, sha256: 2924a27d7fc715372a952b03583ae5f1221556bcdabbf2a57ff5de577efe11c1}
+  - {name: ops, sha256: 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b, admin: true}
+"""  # "app-key" and "secret"
+OPS, APP, NOBODY = {"x-api-key": "secret"}, {"x-api-key": "app-key"}, {}
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def described():
+    """(method, path) -> the statuses."""
+    paths = yaml.safe_load(SPEC.read_text())["paths"]
+    return {(method.upper(), path): set(operation["responses"]) for path, item in paths.items() for method, operation in item.items()
+            if method in METHODS}
+
+
+class Endpoints(blackbox.Case):
+    def test_the_description_and_the_program_have_the_same(self):
+        table = (blackbox.SOURCE / "src/api/endpoint.cc").read_text()
+        found = {(method.upper(), path) for method, path in re.findall(r'Endpoint\{Method::k(\w+), "([^"]+)"', table)}
+        self.assertGreater(len(found), 10)
+        self.assertEqual(found, set(described()))
+
+    def test_the_page_lists_all(self):
+        server = Server(self, self.write_config())
+        self.assertEqual(server.get("/openapi.yaml").body, SPEC.read_bytes())
+        page = server.get("/docs").body.decode()
+        for method, path in described():
+            self.assertIn(f'<span class="method">{method}</span> <code>{path}</code>', page)
+
+
+class Answers(blackbox.Case):
+    def test_none_is_other_than_described(self):
+        """Requests made from the schemas, right and wrong."""
+        server = Server(self, self.write_config())
+        self.write("schemathesis.toml", "[checks]\nnot_a_server_error.expected-statuses = ['2xx', '4xx', '503', '504']\n")
+        waybill = server.post("/route", {"prompt": "a"}).json["request_id"]
+        done = subprocess.run(
+            [str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(self.folder / "schemathesis.toml"), "run",
+             str(SPEC), "--url", f"http://127.0.0.1:{server.port}", "--max-examples", "40", "--seed", "1", "--no-color",
+             "--generation-database", "none", "--checks",
+             "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"],
+            cwd=self.folder, capture_output=True, text=True, timeout=900)
+        self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
+        operations = re.search(r"Tested:\s+(\d+)", done.stdout)
+        self.assertIsNotNone(operations, done.stdout[-3000:])
+        self.assertEqual(int(operations[1]), len(described()), done.stdout[-3000:])
+        ledger = server.settled_ledger()
+        self.assertEqual(ledger["failed"], 0, ledger)
+        self.assertEqual(server.get(f"/v1/requests/{waybill}").status, 200)
+        self.assertNotIn("an endpoint threw", server.log_text())
+
+
+class Statuses(blackbox.Case):
+    """Each status is asked for once, and its answer held against the schema."""
+
+    def setUp(self):
+        super().setUp()
+        self.schema = schemathesis.openapi.from_dict(yaml.safe_load(SPEC.read_text()))
+        self.had = set()
+
+    def ask(self, server, method, path, status, operation=None, headers=None, body=None, port=None):
+        operation = operation or path.split("?")[0]
+        answer = requests.request(method, f"http://127.0.0.1:{port or server.port}{path}", headers=headers,
+                                  data=body if body is None or isinstance(body, bytes) else json.dumps(body), timeout=120)
+        self.check(method, operation, status, answer)
+        return answer
+
+    def check(self, method, operation, status, answer):
+        with self.subTest(f"{method} {operation} {status}"):
+            self.assertEqual(answer.status_code, status, answer.text)
+            self.schema[operation][method].validate_response(answer)
+            if status == 503:
+                self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
+            self.had.add((method, operation, str(status)))
+
+    def test_every_status_that_is_described_can_be_had(self):
+        self.ordinary()
+        self.refused()
+        self.overloaded()
+        self.stopping()
+        wanted = {(method, path, status) for (method, path), statuses in described().items() for status in statuses}
+        self.assertEqual(wanted - self.had, set())
+
+    def ordinary(self):
+        server = Server(self, self.write_config(blackbox.CONFIG + KEYS))
+        ask = lambda *given, **more: self.ask(server, *given, **{"headers": OPS, **more})
+        for path in ("/route", "/v1/route"):
+            ask("POST", path, 200, body={"prompt": "a"})
+            ask("POST", path, 200, body={"inputs": ["a", "b"]})
+            ask("POST", path, 200, body={"prompt": "why does it crash?", "explain": True})
+            ask("POST", path, 400, body={})
+            ask("POST", path, 401, body={"prompt": "a"}, headers=NOBODY)
+            ask("POST", path, 504, body={"prompt": "new"}, headers=OPS | {"x-waybill-timeout-ms": "0.0001"})
+        ask("POST", "/v1/embeddings", 200, body={"input": "a"})
+        ask("POST", "/v1/embeddings", 200, body={"input": [[101, 102]], "encoding_format": "base64"})
+        ask("POST", "/v1/embeddings", 400, body={"input": []})
+        ask("POST", "/v1/embeddings", 401, body={"input": "a"}, headers=NOBODY)
+        ask("POST", "/v1/embeddings", 404, body={"input": "a", "model": "gpt"})
+        ask("POST", "/v1/embeddings", 504, body={"input": "a"}, headers=OPS | {"x-waybill-timeout-ms": "0.0001"})
+        ask("GET", "/v1/models", 200)
+        ask("GET", "/v1/models", 400, headers=OPS | {"x-waybill-timeout-ms": "soon"})
+        ask("GET", "/v1/models", 401, headers=NOBODY)
+        model = "/v1/models/{id}"
+        ask("GET", "/v1/models/claude", 200, model)
+        ask("GET", "/v1/models/claude", 400, model, headers=OPS | {"x-waybill-timeout-ms": "-1"})
+        ask("GET", "/v1/models/claude", 401, model, headers=NOBODY)
+        ask("GET", "/v1/models/nobody", 404, model)
+        for path in ("/health", "/ready", "/openapi.yaml", "/docs"):
+            ask("GET", path, 200, headers=NOBODY)
+        ask("GET", "/v1/requests?outcome=completed&limit=3&since=1h", 200)
+        for wrong in ("outcome=lost", "limit=0", "limit=1001", "limit=many", "since=yesterday", "since=99999999999d", "since=-5m"):
+            ask("GET", f"/v1/requests?{wrong}", 400)
+        listed = ask("GET", "/v1/requests", 200).json()["data"]
+        ask("GET", f"/v1/requests/{listed[0]['id']}", 200, "/v1/requests/{id}")
+        ask("GET", "/v1/requests/nobody", 404, "/v1/requests/{id}")
+        ask("GET", "/v1/ledger", 200)
+        ask("GET", "/metrics", 200)
+        modern = ask("GET", "/metrics", 200, headers=OPS | {"accept": "application/openmetrics-text"})
+        self.assertIn("application/openmetrics-text", modern.headers["content-type"])
+        ask("POST", "/v1/admin/reload", 200)
+        for status, headers in ((401, NOBODY), (403, APP)):
+            ask("GET", "/metrics", status, headers=headers)
+            ask("GET", "/v1/requests", status, headers=headers)
+            ask("GET", "/v1/requests/x", status, "/v1/requests/{id}", headers=headers)
+            ask("GET", "/v1/ledger", status, headers=headers)
+            ask("POST", "/v1/admin/reload", status, headers=headers)
+        self.write("waybill.yaml", "routes: [")
+        ask("POST", "/v1/admin/reload", 400)
+
+    def refused(self):
+        server = Server(self, self.write_config(blackbox.CONFIG + "\nserver:\n  listen: 127.0.0.1:0\n  admin_listen: 127.0.0.1:0\n"
+                                                "  max_body_size: 64KiB\n  body_timeout: 300ms\n"), arguments=())
+        self.ask(server, "GET", "/metrics", 404)
+        self.ask(server, "GET", "/v1/requests", 404)
+        self.ask(server, "GET", "/v1/ledger", 404)
+        self.ask(server, "POST", "/v1/admin/reload", 404)
+        for path in ("/route", "/v1/route", "/v1/embeddings"):
+            self.ask(server, "POST", path, 413, body=b"x" * 70_000)
+
+            def slowly():
+                yield b"{"
+                time.sleep(3)
+                yield b"}"
+
+            answer = requests.post(f"http://127.0.0.1:{server.port}{path}", data=slowly(), timeout=60)
+            self.check("POST", path, 408, answer)
+        server.kill()
+
+    def overloaded(self):
+        server = Server(self, self.write_config(blackbox.CONFIG + "\nadmission:\n  max_wait: 2ms\n"))
+        held = [server.hold_encoder("/v1/embeddings", 2000) for _ in range(4)]
+        self.ask(server, "POST", "/v1/embeddings", 503, body={"input": "word " * 500})
+        for client in held:
+            client.answer()
+        for path in ("/route", "/v1/route"):
+            # A batch whose first refusal ends it, larger than the queue may be.
+            self.ask(server, "POST", path, 503, body={"inputs": [f"{path} {i} " + "word " * 100 for i in range(400)], "allow_degraded": False})
+        server.kill()
+
+    def stopping(self):
+        server = Server(self, self.write_config(blackbox.CONFIG + "\nserver:\n  drain_timeout: 0s\nadmission:\n  max_wait: 1h\n"
+                                                "  max_queue_tokens: 100000000\n"))
+        sessions = [requests.Session() for _ in range(2)]
+        for session in sessions:
+            self.assertEqual(session.get(f"http://127.0.0.1:{server.port}/ready", timeout=60).status_code, 200)
+        held = server.hold_encoder("/v1/embeddings", 2000)
+        stopping = threading.Thread(target=server.stop)
+        stopping.start()
+        server.wait_for_event("some requests did not end in time and are told so")
+        self.check("GET", "/ready", 503, sessions[0].get(f"http://127.0.0.1:{server.port}/ready", timeout=60))
+        self.check("POST", "/v1/admin/reload", 503, sessions[1].post(f"http://127.0.0.1:{server.port}/v1/admin/reload", timeout=60))
+        held.answer()
+        stopping.join()
+
+
+if __name__ == "__main__":
+    blackbox.main()
