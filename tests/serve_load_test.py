@@ -332,16 +332,15 @@ class Overload(Serving):
 
     def test_a_deadline_that_passes_in_the_queue_is_told_and_counted(self):
         server = self.serve("\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
-        server.post("/route", {"prompt": "so that speed is known"})
-        held = self.occupy(server)
         before = server.ledger()
-        waiting = [RawClient(server.port) for _ in range(20)]
+        # Seconds of work for the encoder, so that most of it still waits when the last of it has been accepted.
+        waiting = [RawClient(server.port) for _ in range(400)]
         for i, client in enumerate(waiting):
-            client.send(route(f"late {i}", "x-waybill-timeout-ms: 20000", f"x-request-id: late-{i}"))
+            client.send(route(f"late {i} " + "and another word " * 80, "x-waybill-timeout-ms: 6000", f"x-request-id: late-{i}"))
         self.wait_until(server, lambda ledger: ledger["accepted"] - before["accepted"] == len(waiting))
         # The machine, as it were, is busy with something else until all deadlines have passed.
         server.process.send_signal(signal.SIGSTOP)
-        time.sleep(21)
+        time.sleep(6.5)
         server.process.send_signal(signal.SIGCONT)
         statuses = collections.Counter()
         for client in waiting:
@@ -351,9 +350,9 @@ class Overload(Serving):
                 error = json.loads(answer.body)["error"]
                 self.assertEqual(error["type"], "timeout_error")
                 self.assertIn("(stage: queue)", error["message"])
-        self.assertLessEqual(set(statuses), {200, 504})
-        self.assertGreater(statuses[504], len(waiting) // 2, statuses)
-        held.answer()
+        # A slow machine refuses what it foresees to be late.
+        self.assertLessEqual(set(statuses), {200, 503, 504})
+        self.assertGreater(statuses[504], 0, statuses)
         ledger = server.settled_ledger()
         self.assertEqual(ledger["expired"] - before["expired"], statuses[504])
         self.assertEqual(metric(self.metrics(server), "waybill_timeouts_total", stage="queue"), statuses[504])
