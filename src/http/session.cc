@@ -7,9 +7,10 @@
 namespace waybill::http {
 namespace {
 
-constexpr std::size_t kReadBytes = 16U << 10;
-constexpr std::size_t kFlushBytes = 64U << 10;  // pipelined responses are sent together up to this
-constexpr std::size_t kKeptBytes = 64U << 10;   // larger buffers are given back between requests
+constexpr std::size_t kReadBytes = 4U << 10;  // enough for most requests; every idle connection holds that much
+constexpr std::size_t kBodyReadBytes = 64U << 10;  // while a large body comes
+constexpr std::size_t kFlushBytes = 64U << 10;     // pipelined responses are sent together up to this
+constexpr std::size_t kKeptBytes = 16U << 10;      // larger buffers are given back between requests
 constexpr Duration kLingerTime = std::chrono::seconds(2);
 // While the server drains, a connection without a request is kept this long: one may be on its way.
 constexpr Duration kLastRequestTime = std::chrono::milliseconds(500);
@@ -166,7 +167,8 @@ void Session::compact() {
     in_begin_ = 0;
     in_end_ = waiting;
   }
-  if (in_.size() - in_end_ < kReadBytes / 2) in_.resize(in_end_ + kReadBytes);
+  const std::size_t wanted = phase_ == Phase::kBody ? kBodyReadBytes : kReadBytes;
+  if (in_.size() - in_end_ < wanted / 2) in_.resize(in_end_ + wanted);
 }
 
 Task<> Session::answer() {
