@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
 
-COMMANDS = ["route", "embed", "eval", "fit", "config", "config check", "config show", "config schema", "model", "model info",
+COMMANDS = ["route", "serve", "embed", "eval", "fit", "config", "config check", "config show", "config schema", "model", "model info",
             "model fetch", "bench", "bench encoder", "bench route", "import", "completion", "man"]
 
 
