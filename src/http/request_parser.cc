@@ -64,19 +64,19 @@ constexpr ParseFailure kMalformed = {
 
 // Looks for the end of a head, a line at a time, from `from` on, which it moves on. A line that ends in a
 // bare LF can never become a request: that is said at once, not when the client has waited for an answer.
-enum class Head : std::uint8_t { kIncomplete, kComplete, kMalformed };
+enum class Head : std::uint8_t { kIncomplete, kComplete, kBroken };
 Head find_head_end(std::string_view bytes, std::size_t& from, std::size_t& head_size) {
   if (!bytes.empty() && !(bytes.front() >= 'A' && bytes.front() <= 'Z') &&
       !(bytes.front() >= 'a' && bytes.front() <= 'z')) {
-    return Head::kMalformed;
+    return Head::kBroken;
   }
   for (;;) {
     const std::size_t line_end = bytes.find('\n', from);
     if (line_end == std::string_view::npos) return Head::kIncomplete;
     // A folded line (RFC 9112 section 5.2) belongs to the header before it for some readers, and not for
     // others.
-    if (from > 0 && (bytes[from] == ' ' || bytes[from] == '\t')) return Head::kMalformed;
-    if (line_end == 0 || bytes[line_end - 1] != '\r') return Head::kMalformed;
+    if (from > 0 && (bytes[from] == ' ' || bytes[from] == '\t')) return Head::kBroken;
+    if (line_end == 0 || bytes[line_end - 1] != '\r') return Head::kBroken;
     if (line_end == from + 1) {  // an empty line
       head_size = line_end + 1;
       return Head::kComplete;
@@ -230,7 +230,7 @@ RequestParser::State RequestParser::consume(std::string_view bytes, std::size_t&
     // No further than the limit, so that it does not matter how much has come at once.
     const Head found =
         find_head_end(head.substr(0, limits_.max_header_bytes), grammar_->line_begin, head_size);
-    if (found == Head::kMalformed) return failed(kMalformed);
+    if (found == Head::kBroken) return failed(kMalformed);
     if (found == Head::kIncomplete && head.size() >= limits_.max_header_bytes) return failed(kHeaderTooLarge);
     if (found == Head::kIncomplete) return State::kNeedMore;
     // The grammar is given the head alone, so that what it makes of it cannot depend on what follows.
