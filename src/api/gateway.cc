@@ -104,6 +104,8 @@ std::shared_ptr<const Deployment> Gateway::deployment() const noexcept {
 }
 
 void Gateway::deploy(std::unique_ptr<route::Engine> engine, Keyring keys) {
+  const std::lock_guard lock(counted_mutex_);
+  count_cache();
   engines_.replace(std::move(engine));
   publish(std::move(keys));
 }
@@ -169,6 +171,7 @@ http::Task<> Gateway::handle(http::Exchange& exchange) {
 }
 
 http::Task<Status> Gateway::answer(const Endpoint& endpoint, Call& call) {
+  const http::EventLoop::Activity doing(call.exchange.loop(), endpoint.path.data());
   Status status = admit(endpoint, call);
   if (!status) co_return status;
   try {
@@ -233,12 +236,11 @@ void Gateway::finish(Call call, const Status& status) {
   }
   if (draining_) response.close = true;
   if (!call.waybill.is_open()) return;
-  const telemetry::Record record = call.waybill.record();
-  if (!status) call.waybill.fail(status.error(), stage_of(record, outcome));
-  const std::string id = to_string(record.id);
+  if (!status) call.waybill.fail(status.error(), stage_of(call.waybill.record(), outcome));
+  const std::string id = to_string(call.waybill.id());
+  const std::string_view theirs = call.request().header("x-request-id");
   response.add_header("x-waybill-request-id", id);
-  response.add_header("x-request-id",
-                      record.request_id.empty() ? std::string_view(id) : record.request_id.view());
+  response.add_header("x-request-id", theirs.empty() ? std::string_view(id) : theirs);
   exchange.on_sent = [waybill = std::move(call.waybill), outcome, code = response.status,
                       begin = now()](bool sent) mutable {
     waybill.stage(Stage::kWrite, begin, now());
@@ -283,6 +285,20 @@ void Gateway::refresh_metrics() {
   const route::DecisionStats stats = current->engine->decisions().stats();
   metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
   metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
+  const std::lock_guard lock(counted_mutex_);
+  count_cache();
+}
+
+// A router counts from its own beginning, the metrics from the program's: what has come since the last look
+// is added. Under counted_mutex_, which a change of the engine takes too: the engine before is never looked
+// at again.
+void Gateway::count_cache() {
+  const std::shared_ptr<const Deployment> current = deployment();
+  const route::ExactCacheStats stats = current->engine->router().cache_stats();
+  if (counted_engine_ != current->engine.get()) counted_hits_ = counted_misses_ = 0;
+  counted_engine_ = current->engine.get();
+  telemetry_.metrics().cache_hits.add(stats.hits - std::exchange(counted_hits_, stats.hits));
+  telemetry_.metrics().cache_misses.add(stats.misses - std::exchange(counted_misses_, stats.misses));
 }
 
 }  // namespace waybill::api

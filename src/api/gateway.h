@@ -61,6 +61,7 @@ class Gateway final : public http::Handler {
   [[nodiscard]] Status admit(const Endpoint& endpoint, Call& call);
   void finish(Call call, const Status& status);
   void publish(Keyring keys);
+  void count_cache();
   void refresh_metrics();  // at each scrape
 
   telemetry::Telemetry& telemetry_;
@@ -73,6 +74,9 @@ class Gateway final : public http::Handler {
   std::atomic<bool> draining_{false};
   std::atomic<const http::Server*> server_{nullptr};
   std::atomic<Reloader*> reloader_{nullptr};
+  std::mutex counted_mutex_;
+  const void* counted_engine_ = nullptr;  // guarded by counted_mutex_, as what was counted of its cache
+  std::uint64_t counted_hits_ = 0, counted_misses_ = 0;
   telemetry::Registry::Hook scrape_hook_;
 };
 

@@ -1,12 +1,14 @@
 #include "api/keys.h"
 
 #include <cstdlib>
+#include <span>
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/sha.h>
 
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/trim.h"
 #include "http/request.h"
 
 namespace waybill::api {
@@ -14,18 +16,7 @@ namespace {
 
 constexpr std::size_t kMostKeyBytes = 4096;
 
-std::array<std::uint8_t, 32> sha256(std::string_view text) {
-  std::array<std::uint8_t, 32> digest;
-  ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
+Sha256 digest_of(std::string_view key) { return sha256(std::as_bytes(std::span(key))); }
 
 }  // namespace
 
@@ -62,7 +53,7 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
         return fail(ErrorCode::kInvalidInput,
                     fmt::format("The key \"{}\" is empty; give it a value.", key.name), field);
       }
-      entry.digest = sha256(text);
+      entry.digest = digest_of(text);
       ::OPENSSL_cleanse(secret.data(), secret.size());
     }
     ring.keys_.push_back(std::move(entry));
@@ -72,7 +63,7 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
 
 const Caller* Keyring::find(std::string_view key) const noexcept {
   if (key.empty() || key.size() > kMostKeyBytes) return nullptr;
-  const Digest digest = sha256(key);
+  const Sha256 digest = digest_of(key);
   const Caller* found = nullptr;
   for (const Key& each : keys_) {
     if (::CRYPTO_memcmp(each.digest.data(), digest.data(), digest.size()) == 0) found = &each.caller;

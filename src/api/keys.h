@@ -1,12 +1,12 @@
 // Who may call: API keys, known by their SHA-256 only.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "config/config.h"
 
@@ -29,9 +29,8 @@ class Keyring {
   [[nodiscard]] const Caller* find(std::string_view key) const noexcept;
 
  private:
-  using Digest = std::array<std::uint8_t, 32>;
   struct Key {
-    Digest digest;
+    Sha256 digest;
     Caller caller;
   };
   std::vector<Key> keys_;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "base/html.h"
+
 namespace waybill::api {
 namespace {
 
@@ -18,32 +20,9 @@ td{padding:.15rem .9rem .15rem 0;vertical-align:top}
 </style></head><body>
 )html";
 
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
-
 std::string text_of(const YAML::Node& node, const char* key) {
   const YAML::Node value = node[key];
-  return value && value.IsScalar() ? escape(value.as<std::string>()) : std::string();
+  return value && value.IsScalar() ? escape_html(value.as<std::string>()) : std::string();
 }
 
 // "#/components/schemas/Error" and the like.
@@ -51,7 +30,7 @@ YAML::Node resolve(const YAML::Node& root, const YAML::Node& node) {
   const YAML::Node reference = node["$ref"];
   if (!reference) return node;
   const std::string path = reference.as<std::string>();
-  YAML::Node at = YAML::Clone(root);
+  YAML::Node at = root;  // reset() below rebinds it and leaves the document alone
   for (std::size_t begin = 2; begin < path.size();) {
     const std::size_t end = std::min(path.find('/', begin), path.size());
     const YAML::Node next = at[path.substr(begin, end - begin)];
@@ -80,8 +59,8 @@ std::string operation_html(const YAML::Node& root, const std::string& method, co
                            const YAML::Node& operation) {
   std::string html = fmt::format(
       "<h3><span class=\"method\">{}</span> <code>{}</code></h3>\n<p>{}. {}</p>\n<pre>{}</pre>\n<table>\n",
-      method, escape(path), text_of(operation, "summary"), text_of(operation, "description"),
-      escape(example_call(root, method, path, operation)));
+      method, escape_html(path), text_of(operation, "summary"), text_of(operation, "description"),
+      escape_html(example_call(root, method, path, operation)));
   for (const YAML::Node& each : operation["parameters"]) {
     const YAML::Node parameter = resolve(root, each);
     html +=
@@ -104,7 +83,7 @@ std::string make_page() {
       text_of(root["info"], "title"), text_of(root["info"], "description"));
   for (const YAML::Node& tag : root["tags"]) {
     const std::string name = tag["name"].as<std::string>();
-    html += fmt::format("<h2>{}</h2>\n<p>{}</p>\n", escape(name), text_of(tag, "description"));
+    html += fmt::format("<h2>{}</h2>\n<p>{}</p>\n", escape_html(name), text_of(tag, "description"));
     for (const auto& path : root["paths"]) {
       for (const auto& operation : path.second) {
         if (operation.second["tags"][0].as<std::string>() != name) continue;

@@ -21,12 +21,17 @@ Hash128 hash128(std::string_view text, std::uint64_t seed) noexcept {
   return {hash.low64, hash.high64};
 }
 
-std::string sha256_hex(std::span<const std::byte> bytes) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
+Sha256 sha256(std::span<const std::byte> bytes) {
+  Sha256 digest;
   unsigned int size = 0;
-  WAYBILL_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest, &size, EVP_sha256(), nullptr) == 1);
+  WAYBILL_CHECK(EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) == 1);
+  WAYBILL_CHECK(size == digest.size());
+  return digest;
+}
+
+std::string sha256_hex(std::span<const std::byte> bytes) {
   std::string hex;
-  for (unsigned int i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
+  for (const std::uint8_t byte : sha256(bytes)) hex += fmt::format("{:02x}", byte);
   return hex;
 }
 

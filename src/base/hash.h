@@ -1,6 +1,7 @@
 // Hashes: XXH3 for tables and cache keys, SHA-256 where the world outside gives one.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -18,6 +19,8 @@ struct Hash128 {
 };
 [[nodiscard]] Hash128 hash128(std::string_view text, std::uint64_t seed = 0) noexcept;
 
+using Sha256 = std::array<std::uint8_t, 32>;
+[[nodiscard]] Sha256 sha256(std::span<const std::byte> bytes);
 // 64 lower-case hexadecimal digits.
 [[nodiscard]] std::string sha256_hex(std::span<const std::byte> bytes);
 

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "base/html.h"
+
 namespace waybill::cli {
 namespace {
 
@@ -80,29 +82,6 @@ std::string axes(const Frame& frame) {
 }
 
 }  // namespace
-
-std::string escape_html(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return out;
-}
 
 std::string line_plot(const Axis& x, const Axis& y, const std::vector<Series>& series, bool diagonal) {
   const Frame frame{x, y};

@@ -10,8 +10,6 @@
 
 namespace waybill::cli {
 
-[[nodiscard]] std::string escape_html(std::string_view text);
-
 struct Point {
   double x = 0, y = 0;
   double weight = 0;  // area of the mark, 0 to 1; 0: no mark

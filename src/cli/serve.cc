@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "api/gateway.h"
+#include "api/openapi.h"
 #include "api/reloader.h"
 #include "base/blocked_signals.h"
 #include "base/process.h"
@@ -98,7 +99,8 @@ class Serving {
     gateway_->attach(*server_, *reloader_);
     server_->start();
     reloader_->start();
-    release_free_memory();  // of loading
+    release_free_memory();      // of loading
+    (void)api::openapi_page();  // made here and not by an event loop, at the first GET /docs
     const std::string scheme = server.tls.enabled() ? "https://" : "http://";
     for (const std::string& address : server_->addresses()) {
       const bool is_url = !address.starts_with("unix:") && !address.starts_with("systemd:");

@@ -8,18 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/suggest.h"
+#include "base/trim.h"
 #include "base/utf8.h"
 
 namespace waybill::config {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 std::string listed(std::span<const std::string_view> names) {
   std::string out;

@@ -71,9 +71,11 @@ void EventLoop::on_tick(TimePoint due) {
   schedule_tick(arrived + kTick);
 }
 
-void EventLoop::begin(const char* what) noexcept {
+const char* EventLoop::set_activity(const char* what) noexcept {
   if (what != nullptr) activity_since_.store(now().time_since_epoch().count(), std::memory_order_relaxed);
+  const char* before = activity_.load(std::memory_order_relaxed);
   activity_.store(what, std::memory_order_release);
+  return before;
 }
 
 LoopActivity EventLoop::activity() const noexcept {

@@ -51,11 +51,14 @@ class EventLoop final : public Executor {
   // For the Date header; this loop's thread only.
   [[nodiscard]] std::string_view date() const noexcept { return date_; }
 
-  // Brackets work for activity(); this loop's thread only.
+  // What begins now, for activity(), and what was there before it; null: back to the events. This loop's
+  // thread only.
+  const char* set_activity(const char* what) noexcept;
+  // The same around a piece of work that does not wait.
   class Activity {
    public:
-    Activity(EventLoop& loop, const char* what) noexcept : loop_(loop) { loop_.begin(what); }
-    ~Activity() { loop_.begin(nullptr); }
+    Activity(EventLoop& loop, const char* what) noexcept : loop_(loop) { loop_.set_activity(what); }
+    ~Activity() { loop_.set_activity(nullptr); }
     Activity(const Activity&) = delete;
     Activity& operator=(const Activity&) = delete;
 
@@ -67,7 +70,6 @@ class EventLoop final : public Executor {
   [[nodiscard]] TimePoint last_tick() const noexcept;
 
  private:
-  void begin(const char* what) noexcept;
   void schedule_tick(TimePoint due);
   void on_tick(TimePoint due);
 

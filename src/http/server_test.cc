@@ -85,7 +85,10 @@ class EchoHandler final : public Handler {
       exchange.response.body.assign(32U << 20, 'x');
       co_return;
     }
-    if (exchange.request.path == "/stall") std::this_thread::sleep_for(400ms);
+    if (exchange.request.path == "/stall") {
+      const EventLoop::Activity doing(exchange.loop(), "/stall");
+      std::this_thread::sleep_for(400ms);
+    }
     if (exchange.request.path == "/wait") {
       exchange.watch_for_hang_up();
       ++waiting_;
@@ -376,7 +379,9 @@ TEST_F(ServerTest, StopCancelsWhatStillRuns) {
 TEST_F(ServerTest, TellsOfALoopThatHangs) {
   std::atomic<int> stalls{0};
   ServerOptions options;
-  options.on_stall = [&stalls](const Stall&) { ++stalls; };
+  options.on_stall = [&stalls](const Stall& stall) {
+    if (stall.doing == "/stall") ++stalls;
+  };
   start(std::move(options));
   RawClient client(address());
   client.send("GET /stall HTTP/1.1\r\nHost: x\r\n\r\n");

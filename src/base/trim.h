@@ -1,0 +1,16 @@
+// Text without the white space around it.
+#pragma once
+
+#include <string_view>
+
+namespace waybill {
+
+// Spaces, tabs and line ends.
+[[nodiscard]] constexpr std::string_view trimmed(std::string_view text) noexcept {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+}  // namespace waybill
