@@ -47,7 +47,7 @@ http::Task<Result<T>> await_answer(http::Exchange& exchange, Start start) {
   };
   std::optional<Result<T>> at_once = start(std::move(done));
   if (at_once) co_return std::move(*at_once);
-  exchange.watch_for_hang_up();
+  exchange.watch_for_hang_up({});
   // The loop does other things meanwhile.
   const char* activity = exchange.loop().set_activity(nullptr);
   Result<T> result = co_await pending.get();

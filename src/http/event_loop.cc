@@ -32,6 +32,7 @@ EventLoop::EventLoop(unsigned index, EventLoopHooks hooks)
 EventLoop::~EventLoop() {
   stop();
   join();
+  while (!locals_.empty()) locals_.pop_back();  // the later made may use the earlier
 }
 
 void EventLoop::start() {

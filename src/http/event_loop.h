@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -48,6 +50,20 @@ class EventLoop final : public Executor {
 
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
   [[nodiscard]] unsigned index() const noexcept { return index_; }
+  // The one T of this loop, made as T(loop) when it is first asked for and destroyed with the loop, once its
+  // thread has ended. This loop's thread only.
+  template <class T>
+  [[nodiscard]] T& local() {
+    static const char kind = 0;
+    for (const Local& each : locals_) {
+      if (each.kind == &kind) return *static_cast<T*>(each.object.get());
+    }
+    auto made = std::make_shared<T>(*this);
+    T& object = *made;
+    locals_.push_back({&kind, std::move(made)});
+    return object;
+  }
+
   // For the Date header; this loop's thread only.
   [[nodiscard]] std::string_view date() const noexcept { return date_; }
 
@@ -82,6 +98,11 @@ class EventLoop final : public Executor {
   std::atomic<const char*> activity_{nullptr};
   std::atomic<Duration::rep> activity_since_{0};
   std::atomic<Duration::rep> last_tick_{0};
+  struct Local {
+    const void* kind;
+    std::shared_ptr<void> object;  // shared for its deleter only
+  };
+  std::vector<Local> locals_;  // after the context, in which they wait
   std::thread thread_;
 };
 

@@ -39,8 +39,16 @@ class Exchange {
 
   [[nodiscard]] virtual EventLoop& loop() noexcept = 0;
   [[nodiscard]] virtual const Peer& peer() const noexcept = 0;
-  // To be called before waiting for something slow: from then on a client that hangs up sets cancelled().
-  virtual void watch_for_hang_up() = 0;
+  // To be called before waiting for something slow: from then on a client that hangs up sets cancelled() and
+  // calls `on_hang_up`, if that is not empty, once, on the loop's thread. Forgotten at the response's end.
+  virtual void watch_for_hang_up(std::move_only_function<void()> on_hang_up = {}) = 0;
+
+  // For a body that comes in pieces: the first call sends the head too (`response` without its body), each of
+  // them one piece, which is on its way when it returns. The body ends where the handler returns. False: the
+  // client has gone, or took nothing for too long; nothing more can be sent.
+  virtual Task<bool> write_body(std::string_view piece) = 0;
+  // Whether the head is sent, so that `response` no longer matters.
+  [[nodiscard]] virtual bool body_begun() const noexcept = 0;
   // Becomes true when nobody waits for the response any more.
   [[nodiscard]] const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
 

@@ -95,9 +95,13 @@ void write_response(const Response& response, const WriteOptions& options, std::
   if (may_have_body) {
     if (!response.content_type.empty())
       out.append("Content-Type: ").append(response.content_type).append("\r\n");
-    out.append("Content-Length: ");
-    number(response.body.size());
-    out.append("\r\n");
+    if (options.framing == Framing::kLength) {
+      out.append("Content-Length: ");
+      number(response.body.size());
+      out.append("\r\n");
+    } else if (options.framing == Framing::kChunked) {
+      out.append("Transfer-Encoding: chunked\r\n");
+    }
   }
   out.append(response.headers);
   if (!options.keep_alive) {
@@ -106,7 +110,14 @@ void write_response(const Response& response, const WriteOptions& options, std::
     out.append("Connection: keep-alive\r\n");
   }
   out.append("\r\n");
-  if (may_have_body && !options.head_only) out.append(response.body);
+  if (may_have_body && !options.head_only && options.framing == Framing::kLength) out.append(response.body);
+}
+
+void write_chunk(std::string_view piece, std::string& out) {
+  if (piece.empty()) return;
+  std::array<char, 20> digits;
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), piece.size(), 16).ptr;
+  out.append(digits.data(), end).append("\r\n").append(piece).append("\r\n");
 }
 
 std::string http_date(long long unix_seconds) {

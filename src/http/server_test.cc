@@ -90,7 +90,7 @@ class EchoHandler final : public Handler {
       std::this_thread::sleep_for(400ms);
     }
     if (exchange.request.path == "/wait") {
-      exchange.watch_for_hang_up();
+      exchange.watch_for_hang_up({});
       ++waiting_;
       boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                         boost::asio::wait_traits<std::chrono::steady_clock>,

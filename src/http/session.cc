@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
+
+#include "http/tls_context.h"
 
 namespace waybill::http {
 namespace {
@@ -33,7 +36,7 @@ TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 Session::Session(EventLoop& loop, int descriptor, const TlsContext* tls, Peer peer,
                  const SessionLimits& limits, Handler& handler, SessionCounters& counters)
     : loop_(loop),
-      stream_(loop.context(), descriptor, tls),
+      stream_(loop.context(), descriptor, tls == nullptr ? nullptr : tls->new_session(descriptor)),
       peer_(std::move(peer)),
       limits_(limits),
       handler_(handler),
@@ -53,7 +56,7 @@ Task<> Session::run() {
   }
   if (!out_.empty()) co_await flush();
   if (!keep_ && !aborted_) co_await linger();
-  report_sent(false);
+  report_lost();
   stream_.close();
 }
 
@@ -175,18 +178,47 @@ Task<> Session::answer() {
   ++counters_.requests;
   enter(Phase::kHandle, Duration::max());
   cancelled_.store(false, std::memory_order_relaxed);
+  body_begun_ = false;
   try {
     co_await handler_.handle(*this);
   } catch (const std::exception&) {
     ++counters_.handler_threw;
     on_sent = nullptr;
+    if (body_begun_) abort();  // the client sees that the body has no end
     response.clear();
     response.status = 500;
     response.body = R"({"error":{"message":"This is a fault of the server, not of the request.",)"
                     R"("type":"server_error","param":null,"code":"internal"}})";
   }
+  on_hang_up_ = nullptr;
+  if (body_begun_) {
+    keep_ = keep_ && chunked_ && !draining_ && !aborted_;
+    if (chunked_ && !aborted_) out_.append(kLastChunk);
+    if (on_sent) unsent_.push_back(std::exchange(on_sent, nullptr));
+    co_return;
+  }
   keep_ = request.keep_alive && !response.close && !draining_ && !aborted_;
   queue_response(keep_);
+}
+
+Task<bool> Session::write_body(std::string_view piece) {
+  if (aborted_) co_return false;
+  if (!body_begun_) {
+    body_begun_ = true;
+    chunked_ = request.minor_version >= 1;
+    keep_ = request.keep_alive && !response.close && !draining_ && chunked_;
+    queue_head(keep_, chunked_ ? Framing::kChunked : Framing::kUntilClose);
+  }
+  if (request.method != Method::kHead) {
+    if (chunked_) {
+      write_chunk(piece, out_);
+    } else {
+      out_.append(piece);
+    }
+  }
+  const bool sent = co_await flush();
+  if (!sent) cancelled_.store(true, std::memory_order_relaxed);
+  co_return sent;
 }
 
 void Session::refuse(const ParseFailure& failure) {
@@ -200,14 +232,19 @@ void Session::refuse(const ParseFailure& failure) {
 }
 
 void Session::queue_response(bool keep_alive) {
+  queue_head(keep_alive, Framing::kLength);
+  if (on_sent) unsent_.push_back(std::move(on_sent));
+  on_sent = nullptr;
+}
+
+void Session::queue_head(bool keep_alive, Framing framing) {
   write_response(response,
                  {.date = loop_.date(),
+                  .framing = framing,
                   .head_only = request.method == Method::kHead,
                   .keep_alive = keep_alive,
                   .minor_version = request.minor_version},
                  out_);
-  if (on_sent) unsent_.push_back(std::move(on_sent));
-  on_sent = nullptr;
 }
 
 // Sends out_. False when the client is gone or does not take it.
@@ -228,24 +265,25 @@ Task<bool> Session::flush() {
       if (timed_out_) ++counters_.write_stalls;
       aborted_ = true;
       out_.clear();
-      report_sent(false);
+      report_lost();
       co_return false;
     }
   }
   if (out_.capacity() > kKeptBytes) std::string().swap(out_);
   out_.clear();
   phase_ = before;
-  report_sent(true);
+  report_queued(true);
   co_return true;
 }
 
-void Session::report_sent(bool sent) {
-  if (on_sent) {
-    on_sent(false);
-    on_sent = nullptr;
-  }
+void Session::report_queued(bool sent) {
   for (OnSent& report : unsent_) report(sent);
   unsent_.clear();
+}
+
+void Session::report_lost() {
+  if (on_sent) std::exchange(on_sent, nullptr)(false);
+  report_queued(false);
 }
 
 // A close with unread bytes would reset the connection, and the client could lose the answer that it is
@@ -267,25 +305,27 @@ Task<> Session::linger() {
   }
 }
 
-void Session::watch_for_hang_up() {
+void Session::watch_for_hang_up(std::move_only_function<void()> on_hang_up) {
+  on_hang_up_ = std::move(on_hang_up);
   if (watching_) return;
   watching_ = true;
   stream_.on_readable([self = shared_from_this()](bool readable) {
     self->watching_ = false;
-    if (!readable || self->phase_ != Phase::kHandle || !self->stream_.peer_has_closed()) return;
-    ++self->counters_.hung_up;
-    self->cancelled_.store(true, std::memory_order_relaxed);
+    if (readable && self->phase_ == Phase::kHandle && self->stream_.peer_has_closed()) self->hang_up();
   });
+}
+
+void Session::hang_up() {
+  if (cancelled_.exchange(true, std::memory_order_relaxed)) return;
+  ++counters_.hung_up;
+  if (on_hang_up_) std::exchange(on_hang_up_, nullptr)();
 }
 
 void Session::check_deadline(TimePoint at) {
   if (phase_ == Phase::kHandle) {
     // Bytes of a next request end the watch without an end of the connection; from then on it is looked at
     // here.
-    if (!watching_ && !cancelled() && stream_.peer_has_closed()) {
-      ++counters_.hung_up;
-      cancelled_.store(true, std::memory_order_relaxed);
-    }
+    if (!watching_ && !cancelled() && stream_.peer_has_closed()) hang_up();
     return;
   }
   if (at < deadline_ || timed_out_) return;
@@ -305,6 +345,7 @@ void Session::abort() {
   aborted_ = true;
   cancelled_.store(true, std::memory_order_relaxed);
   stream_.cancel();
+  if (on_hang_up_) std::exchange(on_hang_up_, nullptr)();
 }
 
 }  // namespace waybill::http

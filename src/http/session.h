@@ -14,6 +14,8 @@
 
 namespace waybill::http {
 
+class TlsContext;
+
 struct SessionLimits {
   ParserLimits parser;
   Duration header_timeout =
@@ -54,7 +56,9 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
 
   EventLoop& loop() noexcept override { return loop_; }
   const Peer& peer() const noexcept override { return peer_; }
-  void watch_for_hang_up() override;
+  void watch_for_hang_up(std::move_only_function<void()> on_hang_up) override;
+  Task<bool> write_body(std::string_view piece) override;
+  bool body_begun() const noexcept override { return body_begun_; }
 
  private:
   enum class Phase : std::uint8_t { kHandshake, kIdle, kHeader, kBody, kHandle, kWrite, kLinger };
@@ -69,7 +73,10 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   void refuse(const ParseFailure& failure);
   void shorten_idling();
   void queue_response(bool keep_alive);
-  void report_sent(bool sent);
+  void queue_head(bool keep_alive, Framing framing);
+  void hang_up();
+  void report_queued(bool sent);  // the responses in out_
+  void report_lost();             // those, and the one that is being made
   void compact();
 
   EventLoop& loop_;
@@ -84,10 +91,12 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   std::size_t in_begin_ = 0, in_end_ = 0;  // bytes that have come and are not taken yet
   std::string out_;
   std::vector<OnSent> unsent_;  // of the responses in out_
+  std::move_only_function<void()> on_hang_up_;
 
   Phase phase_ = Phase::kHandshake;
   TimePoint deadline_ = TimePoint::max();
   bool timed_out_ = false, draining_ = false, aborted_ = false, keep_ = true, watching_ = false;
+  bool body_begun_ = false, chunked_ = false;
 };
 
 }  // namespace waybill::http

@@ -11,8 +11,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "http/tls_context.h"
-
 namespace waybill::http {
 namespace {
 
@@ -23,10 +21,8 @@ constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<asio::io_context::e
 
 }  // namespace
 
-Stream::Stream(asio::io_context& context, int descriptor, const TlsContext* tls)
-    : descriptor_(context, descriptor) {
-  if (tls != nullptr) ssl_ = tls->new_session(descriptor);
-}
+Stream::Stream(asio::io_context& context, int descriptor, ssl_st* tls)
+    : descriptor_(context, descriptor), ssl_(tls) {}
 
 Stream::~Stream() {
   close();
@@ -50,7 +46,7 @@ IoResult Stream::after(int result) {
 IoState Stream::handshake() {
   if (ssl_ == nullptr) return IoState::kDone;
   ERR_clear_error();
-  const int result = SSL_accept(ssl_);
+  const int result = SSL_do_handshake(ssl_);
   return result == 1 ? IoState::kDone : after(result).state;
 }
 
@@ -112,6 +108,8 @@ void Stream::cancel() {
   boost::system::error_code ignored;
   descriptor_.cancel(ignored);
 }
+
+int Stream::release() { return descriptor_.release(); }
 
 void Stream::close() {
   if (!descriptor_.is_open()) return;

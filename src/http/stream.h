@@ -15,8 +15,6 @@ struct ssl_st;  // OpenSSL's SSL
 
 namespace waybill::http {
 
-class TlsContext;
-
 enum class IoState : std::uint8_t { kDone, kWantRead, kWantWrite, kClosed, kFailed };
 
 struct IoResult {
@@ -29,8 +27,8 @@ struct IoResult {
 // thread only.
 class Stream {
  public:
-  // Takes a connected, non-blocking descriptor. `tls` null: plain.
-  Stream(boost::asio::io_context& context, int descriptor, const TlsContext* tls);
+  // Takes a connected, non-blocking descriptor, and the TLS session on it; null: plain.
+  Stream(boost::asio::io_context& context, int descriptor, ssl_st* tls);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -57,6 +55,9 @@ class Stream {
   bool finish_writing();
   void cancel();  // ends the waits
   void close();   // says goodbye in TLS, as far as that needs no waiting
+
+  // Gives up the descriptor of a plain stream, open as it is.
+  [[nodiscard]] int release();
 
   [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
 

@@ -75,6 +75,7 @@ ssl_st* TlsContext::new_session(int descriptor) const {
     if (session != nullptr) SSL_free(session);
     throw std::bad_alloc();
   }
+  SSL_set_accept_state(session);
   return session;
 }
 
