@@ -19,6 +19,10 @@ enum class ErrorCode : std::uint8_t {
   kPermissionDenied,  // they do not suffice
   kMethodNotAllowed,  // the right place, the wrong verb
   kOverloaded,        // a bounded queue is full, or the wait would pass the deadline
+  kRateLimited,       // a limit of the caller's, or of a provider, is used up for now
+  kQuotaExceeded,     // a budget is used up
+  kUpstreamFailed,    // a provider could not be reached, or did not answer as it should
+  kUpstreamTimeout,   // a provider took longer than it may
   kDeadlineExceeded,  // the deadline passed while it waited or ran
   kCancelled,         // the caller took it back
   kShuttingDown,      // the part that would have done it is being stopped
@@ -32,7 +36,7 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string field;  // the input field or setting at fault ("routes[2].threshold"), or empty
-  std::chrono::nanoseconds retry_after{};  // kOverloaded: how long what waits now will take; zero: not known
+  std::chrono::nanoseconds retry_after{};  // kOverloaded, kRateLimited: when it may be tried again; zero: not known
 };
 
 }  // namespace waybill

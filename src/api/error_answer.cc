@@ -26,6 +26,14 @@ Problem problem_of(ErrorCode code) noexcept {
       return {405, "invalid_request_error", "method_not_allowed", Outcome::kRejected};
     case ErrorCode::kOverloaded:
       return {503, "server_overloaded", "overloaded", Outcome::kRejected};
+    case ErrorCode::kRateLimited:
+      return {429, "rate_limit_error", "rate_limit_exceeded", Outcome::kRejected};
+    case ErrorCode::kQuotaExceeded:
+      return {429, "insufficient_quota", "insufficient_quota", Outcome::kRejected};
+    case ErrorCode::kUpstreamFailed:
+      return {502, "upstream_error", "upstream_failed", Outcome::kFailed};
+    case ErrorCode::kUpstreamTimeout:
+      return {504, "upstream_error", "upstream_timeout", Outcome::kFailed};
     case ErrorCode::kDeadlineExceeded:
       return {504, "timeout_error", "deadline_exceeded", Outcome::kExpired};
     case ErrorCode::kCancelled:

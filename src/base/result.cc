@@ -13,6 +13,10 @@ std::string_view to_string(ErrorCode code) noexcept {
     case ErrorCode::kCorrupt: return "corrupt";
     case ErrorCode::kIo: return "io";
     case ErrorCode::kOverloaded: return "overloaded";
+    case ErrorCode::kRateLimited: return "rate_limited";
+    case ErrorCode::kQuotaExceeded: return "quota_exceeded";
+    case ErrorCode::kUpstreamFailed: return "upstream_failed";
+    case ErrorCode::kUpstreamTimeout: return "upstream_timeout";
     case ErrorCode::kDeadlineExceeded: return "deadline_exceeded";
     case ErrorCode::kCancelled: return "cancelled";
     case ErrorCode::kShuttingDown: return "shutting_down";

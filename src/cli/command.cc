@@ -38,6 +38,10 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
     case ErrorCode::kIo:
       return ExitCode::kIo;
     case ErrorCode::kOverloaded:
+    case ErrorCode::kRateLimited:
+    case ErrorCode::kQuotaExceeded:
+    case ErrorCode::kUpstreamFailed:
+    case ErrorCode::kUpstreamTimeout:
     case ErrorCode::kDeadlineExceeded:
     case ErrorCode::kCancelled:
     case ErrorCode::kShuttingDown:

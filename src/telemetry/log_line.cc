@@ -54,6 +54,8 @@ void append_request_text(std::string& out, const RequestLine& line) {
     pair(out, "tier", r.tier.view());
     if (r.degraded) out += " degraded";
   }
+  pair(out, "target", r.target.view());
+  if (r.attempts > 1) fmt::format_to(std::back_inserter(out), " attempts={}", r.attempts);
   if (!r.error_code.empty()) {
     pair(out, "stage", to_string(r.error_stage));
     pair(out, "error", r.error_code.view());

@@ -74,6 +74,13 @@ void write_request_span(JsonWriter& json, const Record& r) {
     attribute(json, "waybill.degraded", r.degraded);
   }
   if (r.tokens != 0) attribute(json, "waybill.tokens", std::int64_t{r.tokens});
+  if (r.attempts != 0) {
+    attribute(json, "waybill.target", r.target.view());
+    attribute(json, "waybill.attempts", std::int64_t{r.attempts});
+    attribute(json, "gen_ai.usage.input_tokens", std::int64_t{r.prompt_tokens});
+    attribute(json, "gen_ai.usage.output_tokens", std::int64_t{r.completion_tokens});
+    attribute(json, "waybill.cost_usd", static_cast<double>(r.cost_nano_usd) * 1e-9);
+  }
   json.end_array();
   // A refusal that is the caller's doing is no error of the server (semantic conventions for HTTP spans).
   if (r.outcome == Outcome::kFailed || r.outcome == Outcome::kExpired || r.status >= 500) {

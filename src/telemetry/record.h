@@ -24,8 +24,21 @@ enum class Outcome : std::uint8_t {
 inline constexpr std::size_t kOutcomes = 5;
 
 // What a request goes through, in this order; not every request through all of it.
-enum class Stage : std::uint8_t { kRead, kAdmit, kQueue, kTokenize, kEncode, kDecide, kWrite };
-inline constexpr std::size_t kStages = 7;
+enum class Stage : std::uint8_t {
+  kRead,
+  kAdmit,
+  kQueue,  // these four: deciding
+  kTokenize,
+  kEncode,
+  kDecide,
+  kLane,  // waiting for a provider's limits; this and the next four: calling a model, all attempts together
+  kConnect,
+  kHeaders,     // from the call sent to the head of its answer
+  kFirstToken,  // from there to its first content
+  kRelay,       // from there to its end
+  kWrite,
+};
+inline constexpr std::size_t kStages = 12;
 
 [[nodiscard]] std::string_view to_string(Outcome outcome) noexcept;  // "completed", "failed", ...
 [[nodiscard]] std::string_view to_string(Stage stage) noexcept;      // "read", "admit", ...
@@ -50,8 +63,11 @@ struct Record {
   std::uint64_t duration_us = 0;  // 0 while it is open
   std::array<StageTime, kStages> stages{};
   std::uint32_t tokens = 0;  // of the input, as the encoder counts them
+  std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // as the provider counts them, all attempts
+  std::uint64_t cost_nano_usd = 0;                         // 1e-9 US dollars
   float score = 0;           // of the decision; a probability
   std::uint16_t status = 0;  // of HTTP; 0: none was sent
+  std::uint16_t attempts = 0;  // calls to providers
   Outcome outcome = Outcome::kCompleted;
   Stage error_stage = Stage::kRead;
   bool open = true;
@@ -65,6 +81,7 @@ struct Record {
   InlineString<40> correlation_id;
   InlineString<32> route;
   InlineString<48> model;
+  InlineString<48> target;  // "provider/model" that answered, or was called last
   InlineString<12> tier;
   InlineString<20> reason;
   InlineString<20> error_code;  // empty: no error

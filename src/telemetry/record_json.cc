@@ -32,6 +32,14 @@ void write_decision(JsonWriter& json, const Record& record) {
   json.key("degraded").boolean(record.degraded).key("reason").string(record.reason.view()).end_object();
 }
 
+void write_upstream(JsonWriter& json, const Record& record) {
+  text(json, "target", record.target);
+  json.key("attempts").integer(record.attempts);
+  json.key("prompt_tokens").integer(record.prompt_tokens);
+  json.key("completion_tokens").integer(record.completion_tokens);
+  json.key("cost_usd").number(static_cast<double>(record.cost_nano_usd) * 1e-9, 9);
+}
+
 bool traced(const Record& record) {
   return std::ranges::any_of(record.trace_id, [](std::uint8_t b) { return b != 0; });
 }
@@ -62,6 +70,7 @@ void write_record_fields(JsonWriter& json, const Record& record) {
   write_stages(json, record);
   if (record.decided) write_decision(json, record);
   if (record.tokens != 0) json.key("tokens").integer(record.tokens);
+  if (record.attempts != 0 || !record.target.empty()) write_upstream(json, record);
   if (!record.error_code.empty()) {
     json.key("error").begin_object().key("code").string(record.error_code.view());
     json.key("message").string(record.error_message.view());

@@ -95,6 +95,17 @@ void Waybill::tokens(std::uint32_t count) noexcept {
   slot_->record.tokens = count;
 }
 
+void Waybill::upstream(const UpstreamFacts& facts) noexcept {
+  if (slot_ == nullptr) return;
+  const std::scoped_lock lock(slot_->mutex);
+  Record& record = slot_->record;
+  record.target = facts.target;
+  record.attempts = static_cast<std::uint16_t>(std::min<std::uint32_t>(facts.attempts, UINT16_MAX));
+  record.prompt_tokens = facts.prompt_tokens;
+  record.completion_tokens = facts.completion_tokens;
+  record.cost_nano_usd = facts.cost_nano_usd;
+}
+
 void Waybill::stage(Stage stage, TimePoint begin, TimePoint end) noexcept {
   if (slot_ == nullptr) return;
   const std::uint32_t start_us = clamp_us(begin - slot_->started);

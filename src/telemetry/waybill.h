@@ -25,6 +25,14 @@ struct DecisionFacts {
   bool degraded = false;
 };
 
+// What calling a model came to, as known so far. The view is copied.
+struct UpstreamFacts {
+  std::string_view target = {};
+  std::uint32_t attempts = 0;
+  std::uint32_t prompt_tokens = 0, completion_tokens = 0;
+  std::uint64_t cost_nano_usd = 0;
+};
+
 // Travels with a request and is written by each stage. Closing it is what moves the ledger, and happens
 // exactly once: the destructor of one that is still open closes it as failed with the error "internal", so
 // that not even our own bug loses a request.
@@ -48,6 +56,7 @@ class Waybill {
   void trace(const TraceContext& context) noexcept;
   void decision(const DecisionFacts& facts) noexcept;
   void tokens(std::uint32_t count) noexcept;
+  void upstream(const UpstreamFacts& facts) noexcept;
   // A stage told twice keeps its first start, and its lengths are added. `end` before `begin` counts as no
   // time.
   void stage(Stage stage, TimePoint begin, TimePoint end) noexcept;

@@ -36,7 +36,7 @@ class WaybillSink {
   virtual void closed(const Record& record) noexcept = 0;
 };
 
-// How many ended waybills stay. One takes about 650 bytes; open ones are not bounded here.
+// How many ended waybills stay. One takes about 800 bytes; open ones are not bounded here.
 struct WaybillBookOptions {
   std::size_t keep = 20'000;             // the latest
   std::size_t keep_per_failure = 1'000;  // beyond these, for each outcome but completed: the latest
