@@ -15,12 +15,16 @@ class Cancellation {
   }
   [[nodiscard]] bool requested() const noexcept { return requested_; }
 
-  // Listens while it lives; called at most once, and not when it was requested before.
+  // Listens while it lives; called at most once, at once when it was requested before.
   class Listener {
    public:
     Listener(Cancellation& cancellation, std::move_only_function<void()> listener)
         : cancellation_(cancellation) {
-      cancellation_.listener_ = std::move(listener);
+      if (cancellation_.requested_) {
+        listener();
+      } else {
+        cancellation_.listener_ = std::move(listener);
+      }
     }
     ~Listener() { cancellation_.listener_ = nullptr; }
     Listener(const Listener&) = delete;

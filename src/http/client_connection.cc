@@ -141,7 +141,7 @@ Task<ClientResult<int>> ClientConnection::connect(Addresses addresses, TimePoint
     if (error == EINPROGRESS) {
       stream_.emplace(loop_.context(), descriptor.get(), nullptr);
       const int connecting = descriptor.release();
-      (void)co_await stream_->wait(IoState::kWantWrite);
+      if (!cancelled_) (void)co_await stream_->wait(IoState::kWantWrite);
       socklen_t size = sizeof error;
       if (::getsockopt(connecting, SOL_SOCKET, SO_ERROR, &error, &size) != 0) error = errno;
       if (!expired_ && !cancelled_ && error == 0) co_return -1;  // stream_ has it
@@ -158,6 +158,7 @@ Task<ClientResult<int>> ClientConnection::connect(Addresses addresses, TimePoint
 
 Task<ClientResult<void>> ClientConnection::open(TimePoint deadline) {
   if (stream_) co_return ClientResult<void>{};
+  if (cancelled_) co_return failure(ClientFault::kCancelled, {});
   ClientResult<Addresses> addresses = co_await resolve(deadline);
   if (!addresses) co_return std::unexpected(std::move(addresses.error()));
   ClientResult<int> connected = co_await connect(std::move(*addresses), deadline);
@@ -203,7 +204,7 @@ Task<ClientResult<void>> ClientConnection::shake_hands(TimePoint deadline) {
     if (state == IoState::kDone) co_return ClientResult<void>{};
     if (state == IoState::kClosed || state == IoState::kFailed)
       co_return failure(ClientFault::kRefused, tls_failure(session));
-    (void)co_await stream_->wait(state);
+    if (!cancelled_) (void)co_await stream_->wait(state);
     if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "TLS was not agreed on in time");
   }
 }
@@ -217,7 +218,7 @@ Task<ClientResult<void>> ClientConnection::write(std::string_view bytes) {
     }
     if (put.state == IoState::kClosed || put.state == IoState::kFailed)
       co_return failure(ClientFault::kClosed, "the connection ended while the request was sent");
-    (void)co_await stream_->wait(put.state);
+    if (!cancelled_) (void)co_await stream_->wait(put.state);
     if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "the request was not taken in time");
   }
   co_return ClientResult<void>{};
@@ -263,7 +264,7 @@ Task<ClientResult<bool>> ClientConnection::read_more() {
       if (got.state == IoState::kFailed) co_return failure(ClientFault::kClosed, "the connection was reset");
       co_return false;
     }
-    (void)co_await stream_->wait(got.state);
+    if (!cancelled_) (void)co_await stream_->wait(got.state);
     if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "nothing came in time");
   }
 }

@@ -19,6 +19,13 @@ constexpr std::array<std::string_view, 1> kEndpoint = {"endpoint"};
 constexpr std::array<std::string_view, 1> kStage = {"stage"};
 constexpr std::array<std::string_view, 1> kState = {"state"};
 constexpr std::array<std::string_view, 1> kResult = {"result"};
+constexpr std::array<std::string_view, 1> kTarget = {"target"};
+constexpr std::array<std::string_view, 2> kTargetResult = {"target", "result"};
+constexpr std::array<std::string_view, 1> kReason = {"reason"};
+constexpr std::array<std::string_view, 2> kModelKind = {"model", "kind"};
+constexpr std::array<std::string_view, 1> kModel = {"model"};
+constexpr std::array<std::string_view, 1> kProvider = {"provider"};
+constexpr std::array<std::string_view, 2> kProviderLane = {"provider", "lane"};
 constexpr std::array<std::string_view, 3> kBuild = {"version", "compiler", "kernels"};
 
 constexpr auto kCounter = MetricKind::kCounter;
@@ -91,6 +98,61 @@ constexpr auto kCatalog = std::to_array<MetricDescriptor>({
      "Accepted requests that the ledger cannot account for. Must be 0.",
      {},
      {}},
+    {"waybill_upstream_calls_total",
+     kCounter,
+     "",
+     "Calls to providers, by target and what became of them.",
+     kTargetResult,
+     {}},
+    {"waybill_upstream_seconds",
+     kHistogram,
+     "seconds",
+     "From a call to a provider to the end of its answer.",
+     kTarget,
+     kSeconds},
+    {"waybill_upstream_first_token_seconds",
+     kHistogram,
+     "seconds",
+     "From a call to a provider to the first content of its stream.",
+     kTarget,
+     kSeconds},
+    {"waybill_retries_total",
+     kCounter,
+     "",
+     "Calls that went to another target, or to the same again, by what had failed.",
+     kReason,
+     {}},
+    {"waybill_target_state",
+     kGauge,
+     "",
+     "Whether a target is called: 0 yes, 1 one call is out to look, 2 no.",
+     kTarget,
+     {}},
+    {"waybill_provider_in_flight",
+     kGauge,
+     "",
+     "Calls under way at a provider.",
+     kProvider,
+     {}},
+    {"waybill_lane_waiting",
+     kGauge,
+     "",
+     "Calls that wait for a provider's limits, by lane.",
+     kProviderLane,
+     {}},
+    {"waybill_tokens_total",
+     kCounter,
+     "",
+     "Tokens of calls to models, by kind (prompt, cached, completion).",
+     kModelKind,
+     {}},
+    {"waybill_cost_usd_total",
+     kCounter,
+     "",
+     "What calls to models cost by the price table, in US dollars.",
+     kModel,
+     {},
+     1e-9},
     {"waybill_log_lines_dropped_total",
      kCounter,
      "",

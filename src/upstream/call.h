@@ -42,6 +42,8 @@ struct Call {
   std::uint64_t conversation = 0;     // a hash of how it begins; 0: not known
   Lane lane = Lane::kInteractive;
   TimePoint deadline = TimePoint::max();
+  bool finish_abandoned = false;     // goes on when nobody waits any more
+  std::size_t max_answer_bytes = 64U << 20;  // of one that does not stream
   std::string_view caller;           // the name of its key; empty: none
   std::string_view idempotency_key;  // passed on
   std::string_view request_id;       // of the waybill, passed on

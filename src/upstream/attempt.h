@@ -1,0 +1,38 @@
+// One call to one target, from a connection to the end of the answer.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "http/client_pool.h"
+#include "http/resolver.h"
+#include "http/task.h"
+#include "upstream/call.h"
+#include "upstream/failure.h"
+#include "upstream/target.h"
+
+namespace waybill::upstream {
+
+struct AttemptResult {
+  enum class End : std::uint8_t {
+    kAnswered,
+    kFailed,     // `failure` says why; nothing of an answer has reached the client
+    kCut,        // likewise, but the client has part of a stream, which was ended with an error
+    kAbandoned,  // nobody waits for it any more
+    kExpired,    // the call's own deadline passed; nothing of an answer has reached the client
+  };
+  End end = End::kFailed;
+  Failure failure;
+  unsigned status = 200;
+  std::string body;  // of an answer that is not a stream
+  Usage usage;       // what this attempt has used, whatever its end
+  bool sent = false;  // the provider was given the request: it may have been billed
+};
+
+// Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that turns
+// out to have ended is replaced once. The provider sees its connection close as soon as the call is cancelled,
+// or expires. Runs on the call's loop; writes the stages of the waybill.
+[[nodiscard]] http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply,
+                                                const AnswerFacts& facts, http::Resolver& resolver);
+
+}  // namespace waybill::upstream

@@ -1,0 +1,136 @@
+#include "upstream/balancer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace waybill::upstream {
+namespace {
+
+constexpr double kLatencyShare = 0.1;  // of the newest in the average
+constexpr double kBalance = 1.25;      // "Consistent hashing with bounded loads", Mirrokni et al., 2016
+constexpr std::size_t kMostCandidates = 64;
+
+// SplitMix64's finaliser: all bits of the input in all bits of the output.
+std::uint64_t mix(std::uint64_t x) noexcept {
+  x += 0x9E3779B97F4A7C15U;
+  x = (x ^ (x >> 30U)) * 0xBF58476D1CE4E5B9U;
+  x = (x ^ (x >> 27U)) * 0x94D049BB133111EBU;
+  return x ^ (x >> 31U);
+}
+
+struct Candidates {
+  std::array<const PoolMember*, kMostCandidates> members;
+  std::size_t count = 0;
+  std::uint64_t weight = 0;
+
+  void add(const PoolMember& member) noexcept {
+    if (count == kMostCandidates) return;
+    members[count++] = &member;
+    weight += member.weight;
+  }
+  void remove(const PoolMember* member) noexcept {
+    auto* const end = members.begin() + count;
+    auto* const found = std::find(members.begin(), end, member);
+    if (found == end) return;
+    weight -= member->weight;
+    *found = *(end - 1);
+    --count;
+  }
+  [[nodiscard]] const PoolMember* draw(std::uint64_t random) const noexcept {
+    if (weight == 0) return members[random % count];
+    std::uint64_t left = random % weight;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (left < members[i]->weight) return members[i];
+      left -= members[i]->weight;
+    }
+    return members[0];
+  }
+};
+
+// Rendezvous hashing with weights: the largest -weight / ln(hash) wins, so that a target that leaves moves
+// only its own conversations.
+const PoolMember* favourite(const Candidates& candidates, std::uint64_t affinity) noexcept {
+  unsigned in_flight = 0;
+  for (std::size_t i = 0; i < candidates.count; ++i) in_flight += candidates.members[i]->target->load.in_flight();
+  const PoolMember* best = nullptr;
+  double best_score = -1;
+  for (std::size_t i = 0; i < candidates.count; ++i) {
+    const PoolMember& each = *candidates.members[i];
+    const double share = candidates.weight == 0
+                             ? 1.0 / static_cast<double>(candidates.count)
+                             : static_cast<double>(each.weight) / static_cast<double>(candidates.weight);
+    const double allowed = std::ceil(kBalance * share * (in_flight + 1.0));
+    if (each.target->load.in_flight() + 1.0 > allowed) continue;
+    const std::uint64_t hash = mix(affinity ^ mix(std::hash<std::string>{}(each.target->name)));
+    const double unit = (static_cast<double>(hash >> 11U) + 0.5) * 0x1p-53;
+    const double score = -std::max(1.0, static_cast<double>(each.weight)) / std::log(unit);
+    if (score > best_score) {
+      best_score = score;
+      best = &each;
+    }
+  }
+  return best;
+}
+
+const PoolMember* better_of_two(const Candidates& candidates, std::uint64_t random) noexcept {
+  const PoolMember* one = candidates.draw(mix(random));
+  if (candidates.count == 1) return one;
+  Candidates rest = candidates;
+  rest.remove(one);
+  const PoolMember* other = rest.draw(mix(random + 1));
+  return other->target->load.cost() < one->target->load.cost() ? other : one;
+}
+
+}  // namespace
+
+void LoadMeter::answered(Duration latency) noexcept {
+  const Duration::rep before = latency_.load(std::memory_order_relaxed);
+  const double next = before == 0 ? static_cast<double>(latency.count())
+                                  : static_cast<double>(before) * (1 - kLatencyShare) +
+                                        static_cast<double>(latency.count()) * kLatencyShare;
+  latency_.store(std::max<Duration::rep>(1, static_cast<Duration::rep>(next)), std::memory_order_relaxed);
+}
+
+double LoadMeter::cost() const noexcept {
+  return (in_flight() + 1.0) * static_cast<double>(std::max<Duration::rep>(latency().count(), 1));
+}
+
+Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> tried, std::uint64_t affinity,
+              std::uint64_t random, TimePoint now) {
+  Choice choice;
+  Candidates candidates;
+  unsigned priority = 0;
+  bool spare = false;  // the candidates are of weight 0
+  for (const PoolMember& member : pool) {
+    if (std::ranges::find(tried, member.target.get()) != tried.end()) continue;
+    if (!member.target->circuit.is_callable(now)) {
+      choice.soonest = std::min(choice.soonest, std::max(now, member.target->circuit.when()));
+      continue;
+    }
+    const bool is_spare = member.weight == 0;
+    const bool better = candidates.count == 0 || member.priority < priority ||
+                        (member.priority == priority && spare && !is_spare);
+    if (better) {
+      candidates = {};
+      priority = member.priority;
+      spare = is_spare;
+    } else if (member.priority != priority || is_spare != spare) {
+      continue;
+    }
+    candidates.add(member);
+  }
+  while (candidates.count > 0) {
+    const PoolMember* chosen = affinity != 0 ? favourite(candidates, affinity) : nullptr;
+    if (chosen == nullptr) chosen = better_of_two(candidates, random);
+    if (chosen->target->circuit.allow(now)) {
+      choice.target = chosen->target.get();
+      return choice;
+    }
+    candidates.remove(chosen);  // somebody else's probe is out
+    choice.soonest = std::min(choice.soonest, now + std::chrono::seconds(1));
+  }
+  return choice;
+}
+
+}  // namespace waybill::upstream
