@@ -69,7 +69,7 @@ http::Task<http::ClientResult<void>> exchange_heads(Work& work, const WireReques
     if (!opened) co_return opened;
   }
   const TimePoint connected = now();
-  const Duration patience = work.call.stream ? work.timeouts.headers : work.timeouts.answer;
+  const Duration patience = work.call.request.stream() ? work.timeouts.headers : work.timeouts.answer;
   const TimePoint limit = std::min(work.until, connected + patience);
   work.result.sent = true;
   http::ClientResult<void> done = co_await work.connection->send(request.head, request.body, limit);
@@ -311,7 +311,7 @@ http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_
     co_return;
   }
   work.reader = work.target.provider->dialect().reader(work.call);
-  if (work.call.stream) {
+  if (work.call.request.stream()) {
     StreamRelay relay(work);
     co_await relay.run();
   } else {

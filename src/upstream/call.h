@@ -14,32 +14,16 @@
 #include "http/request.h"
 #include "http/task.h"
 #include "telemetry/waybill.h"
+#include "upstream/chat_request.h"
+#include "upstream/terms.h"
 
 namespace waybill::upstream {
-
-// The operations of OpenAI's API that go to a provider.
-enum class Operation : std::uint8_t { kChat, kCompletions, kEmbeddings };
-[[nodiscard]] std::string_view path_of(Operation operation) noexcept;  // "/chat/completions"
-
-// Interactive calls come first; batch calls have what is left, and a share of their own so that none starves.
-enum class Lane : std::uint8_t { kInteractive, kBatch };
-[[nodiscard]] std::string_view to_string(Lane lane) noexcept;  // "interactive", "batch"
-
-// Tokens as a provider counts them; estimated where it does not tell.
-struct Usage {
-  std::uint32_t prompt = 0, cached_prompt = 0, completion = 0;  // cached_prompt is part of prompt
-};
 
 // One call, whoever makes it. The views and references outlive it. Used on the thread of its loop.
 struct Call {
   Operation operation = Operation::kChat;
-  std::string_view body;  // a JSON object, checked; in OpenAI's format
-  std::string_view model;  // a name that the catalog knows
-  bool stream = false;
-  bool include_usage = false;         // the client asked for the usage frame of a stream
-  std::uint32_t prompt_tokens = 0;    // estimated
-  std::uint32_t max_tokens = 0;       // that the answer may have; 0: not said
-  std::uint64_t conversation = 0;     // a hash of how it begins; 0: not known
+  const ChatRequest& request;  // in OpenAI's format
+  std::string_view model;      // a name that the catalog knows
   Lane lane = Lane::kInteractive;
   TimePoint deadline = TimePoint::max();
   bool finish_abandoned = false;     // goes on when nobody waits any more

@@ -40,6 +40,10 @@ class Circuit {
   // The provider asks to be left alone until then.
   void cool(TimePoint until) noexcept;
 
+  // The provider has asked for it.
+  [[nodiscard]] bool is_cooling(TimePoint now) const noexcept {
+    return now.time_since_epoch().count() < cooling_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] CircuitState state(TimePoint now) const noexcept;
   [[nodiscard]] unsigned failures() const noexcept { return failures_.load(std::memory_order_relaxed); }
 

@@ -142,7 +142,7 @@ Failure failure_of(const http::ResponseHead& head, std::string_view body, const 
                   .message = fmt::format("answered {}: {}", head.status, shortened(std::move(message))),
                   .body = {},
                   .retry_after = retry_after(head)};
-  if (failure.kind == FailureKind::kRefused) failure.body = std::move(told);
+  failure.body = std::move(told);
   return failure;
 }
 

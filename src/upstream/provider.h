@@ -13,7 +13,6 @@
 #include "http/client_connection.h"
 #include "upstream/dialect.h"
 #include "upstream/lane_queue.h"
-#include "upstream/rate_limit.h"
 
 namespace waybill::upstream {
 
@@ -26,11 +25,9 @@ class Provider {
   [[nodiscard]] const config::Provider& config() const noexcept { return config_; }
   [[nodiscard]] const Dialect& dialect() const noexcept { return *dialect_; }
   [[nodiscard]] const std::shared_ptr<const http::Origin>& origin() const noexcept { return origin_; }
-  // How to address a call for `model`, with the next of its keys.
+  // How to address a call for `model`, with the next of its keys. Valid as long as the provider.
   [[nodiscard]] TargetAddress address(std::string_view model) const noexcept;
-
   [[nodiscard]] LaneQueue& lanes() noexcept { return lanes_; }
-  [[nodiscard]] RateLimit& rates() noexcept { return rates_; }
 
  private:
   explicit Provider(const config::Provider& config);
@@ -42,7 +39,6 @@ class Provider {
   std::vector<std::string> keys_;
   mutable std::atomic<std::size_t> next_key_{0};
   LaneQueue lanes_;
-  RateLimit rates_;
 };
 
 }  // namespace waybill::upstream

@@ -1,0 +1,156 @@
+#include "upstream/openai/openai.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/json_writer.h"
+#include "upstream/answer_frame.h"
+#include "upstream/json_members.h"
+#include "upstream/request_head.h"
+#include "upstream/sse_reader.h"
+
+namespace waybill::upstream {
+namespace {
+
+constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
+constexpr std::size_t kBytesPerToken = 4;  // an estimate, where a provider does not tell
+
+std::string message_of(const AnswerError& error) {
+  std::string message;
+  error.message.append_to(message);
+  if (message.empty()) error.type.append_to(message);
+  return message;
+}
+
+AnswerFault fault_of(const AnswerFrame& frame) {
+  if (frame.malformed) return {AnswerFault::Kind::kMalformed, 0, "it is not what an answer looks like"};
+  return {AnswerFault::Kind::kError, frame.error.status, message_of(frame.error)};
+}
+
+class OpenAiReader final : public AnswerReader {
+ public:
+  explicit OpenAiReader(const Call& call)
+      : hide_usage_(call.request.stream() && !call.request.include_usage()), estimated_prompt_(call.request.prompt_tokens()) {}
+
+  void append(std::string_view bytes) override { events_.append(bytes); }
+
+  std::expected<std::optional<StreamPiece>, AnswerFault> next() override {
+    for (;;) {
+      const std::optional<SseEvent> event = events_.next();
+      if (!event) {
+        if (events_.failed())
+          return std::unexpected(AnswerFault{AnswerFault::Kind::kMalformed, 0, "an event is too large"});
+        return std::nullopt;
+      }
+      auto piece = read(*event);
+      if (!piece) return std::unexpected(std::move(piece.error()));
+      if (!piece->events.empty() || piece->done) return *piece;
+    }
+  }
+
+  std::expected<StreamPiece, AnswerFault> end() override {
+    // An event that ends with the body, without a blank line, counts for nothing (WHATWG HTML, 9.2.6), but some
+    // servers end so behind the last one.
+    events_.finish();
+    if (finished_) return StreamPiece{.events = kDoneEvent, .content = false, .done = true};
+    return std::unexpected(AnswerFault{AnswerFault::Kind::kCut, 0, "the stream stopped before its end"});
+  }
+
+  std::expected<void, AnswerFault> whole(std::string& body) override {
+    const AnswerFrame frame = read_answer(body);
+    if (frame.usage) usage_ = *frame.usage;
+    if (frame.malformed || frame.is_error) return std::unexpected(fault_of(frame));
+    if (frame.choices == 0)
+      return std::unexpected(AnswerFault{AnswerFault::Kind::kEmpty, 0, "the answer has nothing in it"});
+    told_ = frame.usage.has_value();
+    content_bytes_ = frame.content_bytes;
+    return {};
+  }
+
+  Usage usage() const noexcept override {
+    if (told_) return usage_;
+    if (content_bytes_ == 0) return {};
+    return {.prompt = estimated_prompt_,
+            .cached_prompt = 0,
+            .completion = static_cast<std::uint32_t>(1 + content_bytes_ / kBytesPerToken)};
+  }
+
+ private:
+  std::expected<StreamPiece, AnswerFault> read(const SseEvent& event) {
+    if (!event.has_data) return StreamPiece{.events = event.raw, .content = false, .done = false};
+    const AnswerFrame frame = read_answer_frame(event.data);
+    if (frame.done) return StreamPiece{.events = event.raw, .content = false, .done = true};
+    if (frame.malformed || frame.is_error) return std::unexpected(fault_of(frame));
+    if (frame.usage) {
+      usage_ = *frame.usage;
+      told_ = true;
+    }
+    content_bytes_ += frame.content_bytes;
+    finished_ = finished_ || !frame.finish_reason.empty();
+    if (frame.is_usage_only() && hide_usage_)
+      return StreamPiece{.events = {}, .content = false, .done = false};
+    // An end without content is content too: there are answers that say nothing.
+    return StreamPiece{
+        .events = event.raw, .content = frame.content || !frame.finish_reason.empty(), .done = false};
+  }
+
+  SseReader events_;
+  const bool hide_usage_;
+  const std::uint32_t estimated_prompt_;
+  Usage usage_;
+  bool told_ = false;      // the provider has told the usage
+  bool finished_ = false;  // a finish reason was here
+  std::size_t content_bytes_ = 0;
+};
+
+class OpenAiDialect final : public Dialect {
+ public:
+  Status prepare(const Call& call, const TargetAddress& target, WireRequest& request) const override {
+    const ChatRequest& asked = call.request;
+    std::string model;
+    JsonWriter(model).string(target.model.empty() ? call.model : target.model);
+    std::array<JsonEdit, 2> edits = {JsonEdit{"model", model}, JsonEdit{"stream_options", std::nullopt}};
+    std::size_t count = 1;
+    std::string options;
+    if (asked.stream() && !asked.include_usage()) {
+      options = asked.stream_options_with_usage();
+      edits[count++].value = options;
+    }
+    asked.members().splice({edits.data(), count}, request.body);
+    begin_head(call, target, path_of(call.operation), request.head);
+    if (!target.key.empty()) add_header("Authorization", fmt::format("Bearer {}", target.key), request.head);
+    end_head(request.body.size(), request.head);
+    return {};
+  }
+
+  std::unique_ptr<AnswerReader> reader(const Call& call) const override {
+    return std::make_unique<OpenAiReader>(call);
+  }
+
+  std::string refusal(unsigned status, std::string_view body, std::string& message) const override {
+    const AnswerFrame frame = read_answer(body);
+    if (!frame.malformed && frame.is_error) message = message_of(frame.error);
+    if (message.empty()) message = "the provider gave no reason";
+    // What is in OpenAI's shape goes through; what is not is put into it.
+    JsonMembers members;
+    if (members.parse(body) && members.find("error") != nullptr && members.find("error")->value.starts_with('{'))
+      return std::string(body);
+    std::string told;
+    JsonWriter json(told);
+    json.begin_object().key("error").begin_object().key("message").string(message);
+    json.key("type").string("invalid_request_error").key("param").null();
+    json.key("code").string(fmt::format("status_{}", status)).end_object().end_object();
+    return told;
+  }
+
+  std::string_view health_path() const noexcept override { return "/models"; }
+};
+
+}  // namespace
+
+std::unique_ptr<const Dialect> make_openai_dialect() { return std::make_unique<OpenAiDialect>(); }
+
+}  // namespace waybill::upstream
