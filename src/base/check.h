@@ -7,5 +7,7 @@ namespace waybill {
 
 }  // namespace waybill
 
-#define WAYBILL_CHECK(condition) \
-  (__builtin_expect(static_cast<bool>(condition), 1) ? void() : ::waybill::check_failed(#condition, __FILE__, __LINE__))
+#define WAYBILL_CHECK(condition)                     \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? void()                                      \
+       : ::waybill::check_failed(#condition, __FILE__, __LINE__))

@@ -1,11 +1,11 @@
 #include "base/cpu.h"
 
+#include <cstdint>
+#include <cstring>
+
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cstdint>
-#include <cstring>
 
 namespace waybill {
 namespace {
@@ -53,7 +53,8 @@ CpuFeatures detect() {
   out.avx512_vnni = out.avx512 && bit(seven.ecx, 11);
   out.avx512_bf16 = out.avx512 && bit(seven_one.eax, 5);
   out.avx_vnni = out.avx2_fma && bit(seven_one.eax, 4);
-  const bool amx = tiles && out.avx512 && bit(seven.edx, 24) && (bit(seven.edx, 22) || bit(seven.edx, 25)) && request_amx();
+  const bool amx = tiles && out.avx512 && bit(seven.edx, 24) && (bit(seven.edx, 22) || bit(seven.edx, 25)) &&
+                   request_amx();
   out.amx_bf16 = amx && bit(seven.edx, 22);
   out.amx_int8 = amx && bit(seven.edx, 25);
   return out;

@@ -10,8 +10,8 @@ struct CpuFeatures {
   bool avx512 = false;       // F, BW, VL, DQ
   bool avx512_vnni = false;  // u8 x s8 and s16 x s16 dot products on 512 bits
   bool avx512_bf16 = false;
-  bool avx_vnni = false;     // the same integer dot products on 256 bits, VEX-encoded
-  bool amx_int8 = false;     // only true when the kernel granted the tile state to this process
+  bool avx_vnni = false;  // the same integer dot products on 256 bits, VEX-encoded
+  bool amx_int8 = false;  // only true when the kernel granted the tile state to this process
   bool amx_bf16 = false;
 };
 

@@ -1,15 +1,15 @@
 #include "base/file.h"
 
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <atomic>
-#include <cerrno>
-#include <cstring>
-#include <utility>
 
 namespace waybill {
 namespace {
@@ -53,7 +53,8 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   if (fd.get() < 0) return os_error("open", path);
   struct stat info = {};
   if (::fstat(fd.get(), &info) != 0) return os_error("read", path);
-  if (!S_ISREG(info.st_mode)) return fail(ErrorCode::kIo, fmt::format("cannot read {}: it is not a file", path.string()));
+  if (!S_ISREG(info.st_mode))
+    return fail(ErrorCode::kIo, fmt::format("cannot read {}: it is not a file", path.string()));
   MappedFile file;
   file.size_ = static_cast<std::size_t>(info.st_size);
   if (file.size_ == 0) return file;
@@ -91,13 +92,15 @@ Result<std::string> read_file(const std::filesystem::path& path, std::size_t max
     if (n < 0) return os_error("read", path);
     if (n == 0) return out;
     if (out.size() + static_cast<std::size_t>(n) > max_bytes) {
-      return fail(ErrorCode::kInvalidInput, fmt::format("{} is larger than the {} bytes allowed", path.string(), max_bytes));
+      return fail(ErrorCode::kInvalidInput,
+                  fmt::format("{} is larger than the {} bytes allowed", path.string(), max_bytes));
     }
     out.append(buffer, static_cast<std::size_t>(n));
   }
 }
 
-Status write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts) {
+Status write_file_atomically(const std::filesystem::path& path,
+                             std::span<const std::span<const std::byte>> parts) {
   std::error_code ignored;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), ignored);
   static std::atomic<unsigned> count = 0;  // two threads may write one file

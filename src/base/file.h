@@ -25,7 +25,9 @@ class MappedFile {
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
   // Gives the memory of pages that were read back to the system; they come in again when they are touched.
   void drop_pages() const noexcept;
-  [[nodiscard]] std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data_), size_}; }
+  [[nodiscard]] std::string_view text() const noexcept {
+    return {reinterpret_cast<const char*>(data_), size_};
+  }
 
  private:
   const std::byte* data_ = nullptr;
@@ -33,11 +35,13 @@ class MappedFile {
 };
 
 // The whole file as text; at most `max_bytes` of it are accepted (kInvalidInput beyond).
-[[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path, std::size_t max_bytes = 256U << 20);
+[[nodiscard]] Result<std::string> read_file(const std::filesystem::path& path,
+                                            std::size_t max_bytes = 256U << 20);
 
 // Writes beside the target, flushes, renames: a reader sees the old file or the new one, never a part.
 // Creates missing folders. On failure nothing is left behind.
-[[nodiscard]] Status write_file_atomically(const std::filesystem::path& path, std::span<const std::span<const std::byte>> parts);
+[[nodiscard]] Status write_file_atomically(const std::filesystem::path& path,
+                                           std::span<const std::span<const std::byte>> parts);
 [[nodiscard]] Status write_file_atomically(const std::filesystem::path& path, std::string_view contents);
 
 }  // namespace waybill

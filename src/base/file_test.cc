@@ -1,9 +1,9 @@
 #include "base/file.h"
 
+#include <fstream>
+
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <fstream>
 
 namespace waybill {
 namespace {

@@ -1,4 +1,5 @@
-// Independent pieces of work spread over a few threads, for work at start (fitting, distilling), not for requests.
+// Independent pieces of work spread over a few threads, for work at start (fitting, distilling), not for
+// requests.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +10,9 @@
 
 namespace waybill {
 
-// Calls work(i) for every i < count, on up to `threads` threads (0: one per core), this one among them. Which thread
-// takes which i is left to chance, so a result that is to be the same every time must not depend on it.
-// `work` must not throw.
+// Calls work(i) for every i < count, on up to `threads` threads (0: one per core), this one among them. Which
+// thread takes which i is left to chance, so a result that is to be the same every time must not depend on
+// it. `work` must not throw.
 template <class Work>
 void parallel_for(std::size_t count, unsigned threads, const Work& work) {
   if (threads == 0) threads = std::max(1U, std::thread::hardware_concurrency());

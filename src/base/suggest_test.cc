@@ -1,8 +1,8 @@
 #include "base/suggest.h"
 
-#include <gtest/gtest.h>
-
 #include <array>
+
+#include <gtest/gtest.h>
 
 namespace waybill {
 namespace {
@@ -20,7 +20,9 @@ TEST(Suggest, SaysNothingWhenNothingIsNear) {
   EXPECT_EQ(did_you_mean("webhook", kNames), "");
 }
 
-TEST(Suggest, PutsTheNameIntoAQuestion) { EXPECT_EQ(did_you_mean("tier", kNames), "; did you mean \"tiers\"?"); }
+TEST(Suggest, PutsTheNameIntoAQuestion) {
+  EXPECT_EQ(did_you_mean("tier", kNames), "; did you mean \"tiers\"?");
+}
 
 }  // namespace
 }  // namespace waybill

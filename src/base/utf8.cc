@@ -3,7 +3,9 @@
 namespace waybill {
 namespace {
 
-constexpr unsigned char byte_at(std::string_view text, std::size_t i) { return static_cast<unsigned char>(text[i]); }
+constexpr unsigned char byte_at(std::string_view text, std::size_t i) {
+  return static_cast<unsigned char>(text[i]);
+}
 
 struct Lead {
   int continuation_bytes;  // -1: not a lead byte

@@ -17,9 +17,13 @@ std::optional<Enum> parse(std::string_view name, const std::array<const char*, N
 
 }  // namespace
 
-std::string_view to_string(Precision precision) noexcept { return kPrecisionNames[static_cast<std::size_t>(precision)]; }
+std::string_view to_string(Precision precision) noexcept {
+  return kPrecisionNames[static_cast<std::size_t>(precision)];
+}
 std::string_view to_string(Isa isa) noexcept { return kIsaNames[static_cast<std::size_t>(isa)]; }
-std::optional<Precision> parse_precision(std::string_view name) noexcept { return parse<Precision>(name, kPrecisionNames); }
+std::optional<Precision> parse_precision(std::string_view name) noexcept {
+  return parse<Precision>(name, kPrecisionNames);
+}
 std::optional<Isa> parse_isa(std::string_view name) noexcept { return parse<Isa>(name, kIsaNames); }
 
 std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
@@ -53,7 +57,8 @@ std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
 
 PrecisionPlan decision_plan(const CpuFeatures& cpu) {
   const Precision exact = default_precision(cpu);
-  if (exact == Precision::kInt16 && (cpu.avx512_vnni || cpu.avx_vnni)) return {.first = Precision::kInt8, .recheck = exact};
+  if (exact == Precision::kInt16 && (cpu.avx512_vnni || cpu.avx_vnni))
+    return {.first = Precision::kInt8, .recheck = exact};
   return {.first = exact, .recheck = std::nullopt};
 }
 

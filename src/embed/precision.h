@@ -15,9 +15,11 @@ enum class Precision : std::uint8_t {
   kF32,    // the reference
   kBf16,   // bf16 inputs, f32 accumulation
   kInt16,  // 12-bit activations and weights in 16-bit integers: near-lossless
-  kInt8,   // u8 activations with a zero point per token, s8 weights per output channel, outlier channels in f32
+  kInt8,   // u8 activations with a zero point per token, s8 weights per output channel, outlier channels in
+           // f32
 };
-inline constexpr std::array kAllPrecisions = {Precision::kF32, Precision::kBf16, Precision::kInt16, Precision::kInt8};
+inline constexpr std::array kAllPrecisions = {Precision::kF32, Precision::kBf16, Precision::kInt16,
+                                              Precision::kInt8};
 
 // Kernel families, slowest first. Each names the least instruction set that it needs.
 enum class Isa : std::uint8_t { kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
@@ -30,16 +32,16 @@ enum class Isa : std::uint8_t { kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf
 // The kernel families that can compute `precision` on this CPU, fastest first; empty if none can.
 [[nodiscard]] std::vector<Isa> available(Precision precision, const CpuFeatures& cpu = cpu_features());
 
-// Which precisions serve decisions: one for every prompt and, where that one is not exact enough by itself, another
-// that decides the close calls once more (route/recheck.h).
+// Which precisions serve decisions: one for every prompt and, where that one is not exact enough by itself,
+// another that decides the close calls once more (route/recheck.h).
 struct PrecisionPlan {
   Precision first = Precision::kF32;
   std::optional<Precision> recheck;
 };
 
 // The fastest plan on this CPU whose decisions agree with float32 on at least 99.9 % of the validation texts
-// (docs/decisions/0005; a test measures it): bf16 with AMX, int8 with an int16 recheck where there are 8-bit dot
-// products, int16 otherwise (without them int8 is no faster).
+// (docs/decisions/0005; a test measures it): bf16 with AMX, int8 with an int16 recheck where there are 8-bit
+// dot products, int16 otherwise (without them int8 is no faster).
 [[nodiscard]] PrecisionPlan decision_plan(const CpuFeatures& cpu = cpu_features());
 
 // For those who want the embedding itself: the fastest precision that is near float32 in every vector.

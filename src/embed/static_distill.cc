@@ -50,7 +50,8 @@ Rows embed_entries(const Model& model, std::span<const TokenId> entries, unsigne
     Workspace workspace;
     std::vector<TokenId> ids;
     std::vector<std::uint32_t> offsets;
-    for (std::size_t begin; !stop.stop_requested() && (begin = next.fetch_add(kSequencesPerBatch)) < entries.size();) {
+    for (std::size_t begin;
+         !stop.stop_requested() && (begin = next.fetch_add(kSequencesPerBatch)) < entries.size();) {
       const auto batch = entries.subspan(begin, std::min(kSequencesPerBatch, entries.size() - begin));
       ids.clear();
       offsets.assign(1, 0);
@@ -108,7 +109,9 @@ void quantise(std::span<const float> row, float weight, float& scale, std::int8_
 
 Result<StaticRows> distill_static_rows(const Model& model, unsigned threads, const Progress& progress,
                                        const std::stop_token& stop) {
-  const auto cancelled = [] { return fail(ErrorCode::kCancelled, "the static table was not distilled: stopped"); };
+  const auto cancelled = [] {
+    return fail(ErrorCode::kCancelled, "the static table was not distilled: stopped");
+  };
   const std::vector<TokenId> entries = used_entries(model.tokenizer());
   StaticRows out;
   out.dim = std::min({kStaticDim, model.dim(), std::max<std::size_t>(entries.size(), 1)});

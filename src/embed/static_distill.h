@@ -14,7 +14,8 @@ inline constexpr std::size_t kStaticDim = 256;  // more gains nothing, half of i
 
 // Runs the vocabulary through the encoder on `threads` threads (0: one per core). The same table for any
 // number. kCancelled soon after it is asked to stop.
-[[nodiscard]] Result<StaticRows> distill_static_rows(const Model& model, unsigned threads, const Progress& progress,
+[[nodiscard]] Result<StaticRows> distill_static_rows(const Model& model, unsigned threads,
+                                                     const Progress& progress,
                                                      const std::stop_token& stop = {});
 
 }  // namespace waybill::embed

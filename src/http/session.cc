@@ -10,7 +10,8 @@
 namespace waybill::http {
 namespace {
 
-constexpr std::size_t kReadBytes = 4U << 10;  // enough for most requests; every idle connection holds that much
+constexpr std::size_t kReadBytes = 4U
+                                   << 10;  // enough for most requests; every idle connection holds that much
 constexpr std::size_t kBodyReadBytes = 64U << 10;  // while a large body comes
 constexpr std::size_t kFlushBytes = 64U << 10;     // pipelined responses are sent together up to this
 constexpr std::size_t kKeptBytes = 16U << 10;      // larger buffers are given back between requests

@@ -27,8 +27,8 @@ struct LogisticFit {
 std::optional<LogisticFit> fit_logistic(std::span<const AgreementSample> samples) {
   constexpr double kRidge = 1e-3;
   constexpr int kSteps = 50;
-  const auto agreeing = static_cast<double>(
-      std::count_if(samples.begin(), samples.end(), [](const AgreementSample& sample) { return sample.agrees; }));
+  const auto agreeing = static_cast<double>(std::count_if(
+      samples.begin(), samples.end(), [](const AgreementSample& sample) { return sample.agrees; }));
   const double differing = static_cast<double>(samples.size()) - agreeing;
   const double target_agrees = (agreeing + 1) / (agreeing + 2);
   const double target_differs = 1 / (differing + 2);
@@ -70,9 +70,8 @@ std::optional<LogisticFit> fit_logistic(std::span<const AgreementSample> samples
 AgreementGate AgreementGate::fit(std::span<const AgreementSample> samples, double target) {
   if (samples.empty()) return {};
   std::vector<AgreementSample> order(samples.begin(), samples.end());
-  std::sort(order.begin(), order.end(), [](const AgreementSample& a, const AgreementSample& b) {
-    return a.margin > b.margin;
-  });
+  std::sort(order.begin(), order.end(),
+            [](const AgreementSample& a, const AgreementSample& b) { return a.margin > b.margin; });
   const std::optional<LogisticFit> fit = fit_logistic(order);
   if (!fit || fit->slope <= 0) return {};
 

@@ -15,10 +15,10 @@ struct AgreementSample {
 // The margin from which the static tier's decisions are the encoder's.
 //
 // A share of agreement counted among the few texts with the largest margins would be a coin toss (of 1,000
-// utterances, a target of 99.5 % leaves two or three disagreements to count), so the probability of agreement is
-// modelled as a function of the margin, logit P = a + b margin (the margin of a head is in log-odds already), fitted to
-// all samples by maximum likelihood with Platt's targets (Platt 1999, "Probabilistic outputs for support vector
-// machines", section 2.2). The gate opens at the smallest margin where
+// utterances, a target of 99.5 % leaves two or three disagreements to count), so the probability of agreement
+// is modelled as a function of the margin, logit P = a + b margin (the margin of a head is in log-odds
+// already), fitted to all samples by maximum likelihood with Platt's targets (Platt 1999, "Probabilistic
+// outputs for support vector machines", section 2.2). The gate opens at the smallest margin where
 //   - the mean probability of all samples above it is at least the target, and
 //   - the probability right there, less one standard error, is still at least 1 - 4 (1 - target).
 // The second is what keeps it shut when there are too few samples to know.

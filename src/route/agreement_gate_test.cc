@@ -1,9 +1,9 @@
 #include "route/agreement_gate.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
+
+#include <gtest/gtest.h>
 
 namespace waybill::route {
 namespace {

@@ -15,21 +15,23 @@ double log_sum_exp(const Eigen::VectorXd& x) {
   return top + std::log((x.array() - top).exp().sum());
 }
 
-// Least weighted cross-entropy plus a prior that holds when there is little or nothing to learn from: two routes that
-// are told apart without an error would otherwise ask for an infinite certainty.
-float fit_temperature(const Eigen::MatrixXf& logits, std::span<const std::uint32_t> labels, const std::vector<bool>& usable,
-                      const Eigen::VectorXf& weights) {
+// Least weighted cross-entropy plus a prior that holds when there is little or nothing to learn from: two
+// routes that are told apart without an error would otherwise ask for an infinite certainty.
+float fit_temperature(const Eigen::MatrixXf& logits, std::span<const std::uint32_t> labels,
+                      const std::vector<bool>& usable, const Eigen::VectorXf& weights) {
   const auto cost = [&](double log_t) {
     const double scale = std::exp(-log_t), off = (log_t - std::log(0.5)) / 0.5;
     double sum = off * off / 2;
     for (Index i = 0; i < logits.cols(); ++i) {
       if (!usable[static_cast<std::size_t>(i)]) continue;
       const Eigen::VectorXd scaled = logits.col(i).cast<double>() * scale;
-      sum += static_cast<double>(weights[i]) * (log_sum_exp(scaled) - scaled[labels[static_cast<std::size_t>(i)]]);
+      sum += static_cast<double>(weights[i]) *
+             (log_sum_exp(scaled) - scaled[labels[static_cast<std::size_t>(i)]]);
     }
     return sum;
   };
-  double low = std::log(0.02), high = std::log(20.0);  // golden section: the cost is unimodal in log t in practice
+  double low = std::log(0.02),
+         high = std::log(20.0);  // golden section: the cost is unimodal in log t in practice
   const double ratio = (std::sqrt(5.0) - 1) / 2;
   double a = high - ratio * (high - low), b = low + ratio * (high - low), cost_a = cost(a), cost_b = cost(b);
   for (int k = 0; k < 16; ++k) {
@@ -43,11 +45,13 @@ float fit_temperature(const Eigen::MatrixXf& logits, std::span<const std::uint32
 }
 
 // Logistic regression right/wrong on log-odds by Newton's method, with a Gaussian prior about (0.5, 1).
-void fit_platt(std::span<const double> x, const std::vector<bool>& right, std::span<const double> weights, Calibration& c) {
+void fit_platt(std::span<const double> x, const std::vector<bool>& right, std::span<const double> weights,
+               Calibration& c) {
   constexpr double kSlope = 0.5, kIntercept = 1, kPrior = 4;
   double slope = kSlope, intercept = kIntercept;
   for (int step = 0; step < 25; ++step) {
-    double g0 = kPrior * (slope - kSlope), g1 = kPrior * (intercept - kIntercept), h00 = kPrior, h01 = 0, h11 = kPrior;
+    double g0 = kPrior * (slope - kSlope), g1 = kPrior * (intercept - kIntercept), h00 = kPrior, h01 = 0,
+           h11 = kPrior;
     for (std::size_t i = 0; i < x.size(); ++i) {
       const double p = 1 / (1 + std::exp(-(slope * x[i] + intercept)));
       const double residual = weights[i] * (p - (right[i] ? 1 : 0)), curvature = weights[i] * p * (1 - p);
@@ -79,18 +83,22 @@ float Calibration::log_odds(std::span<const float> logits, std::size_t route) co
   return std::clamp(logits[route] / temperature - top - std::log(rivals), -50.0F, 50.0F);
 }
 
-float Calibration::probability(float log_odds) const noexcept { return 1 / (1 + std::exp(-(slope * log_odds + intercept))); }
+float Calibration::probability(float log_odds) const noexcept {
+  return 1 / (1 + std::exp(-(slope * log_odds + intercept)));
+}
 
-Calibration calibrate(const Eigen::MatrixXf& leave_one_out, std::size_t routes, std::span<const std::uint32_t> labels,
-                      const std::vector<bool>& usable, const std::vector<bool>& favoured, const Eigen::VectorXf& weights) {
+Calibration calibrate(const Eigen::MatrixXf& leave_one_out, std::size_t routes,
+                      std::span<const std::uint32_t> labels, const std::vector<bool>& usable,
+                      const std::vector<bool>& favoured, const Eigen::VectorXf& weights) {
   Calibration c;
   if (leave_one_out.rows() > 1) c.temperature = fit_temperature(leave_one_out, labels, usable, weights);
-  // A quarter of the utterances have a lower sum: low enough to leave the certain alone, high enough to be felt
-  // where rejection is decided.
+  // A quarter of the utterances have a lower sum: low enough to leave the certain alone, high enough to be
+  // felt where rejection is decided.
   std::vector<float> sums;
   for (Index i = 0; i < leave_one_out.cols(); ++i) {
     if (labels[static_cast<std::size_t>(i)] >= routes || favoured[static_cast<std::size_t>(i)]) continue;
-    const Eigen::VectorXd scaled = leave_one_out.col(i).head(static_cast<Index>(routes)).cast<double>() / static_cast<double>(c.temperature);
+    const Eigen::VectorXd scaled = leave_one_out.col(i).head(static_cast<Index>(routes)).cast<double>() /
+                                   static_cast<double>(c.temperature);
     sums.push_back(static_cast<float>(log_sum_exp(scaled)));
   }
   c.none_logit = quantile(std::move(sums), 0.25);
@@ -99,8 +107,11 @@ Calibration calibrate(const Eigen::MatrixXf& leave_one_out, std::size_t routes, 
   std::vector<bool> right;
   for (Index i = 0; i < leave_one_out.cols(); ++i) {
     if (!usable[static_cast<std::size_t>(i)]) continue;
-    const std::span<const float> logits(leave_one_out.col(i).data(), static_cast<std::size_t>(leave_one_out.rows()));
-    const auto best = static_cast<std::size_t>(std::max_element(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(routes)) - logits.begin());
+    const std::span<const float> logits(leave_one_out.col(i).data(),
+                                        static_cast<std::size_t>(leave_one_out.rows()));
+    const auto best = static_cast<std::size_t>(
+        std::max_element(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(routes)) -
+        logits.begin());
     odds.push_back(static_cast<double>(c.log_odds(logits, best)));
     right.push_back(best == labels[static_cast<std::size_t>(i)]);
     odds_weights.push_back(static_cast<double>(weights[i]));
@@ -115,7 +126,8 @@ float quantile(std::vector<float> values, double q) {
   const double at = q * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(at);
   const std::size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + static_cast<float>(at - static_cast<double>(below)) * (values[above] - values[below]);
+  return values[below] +
+         static_cast<float>(at - static_cast<double>(below)) * (values[above] - values[below]);
 }
 
 }  // namespace waybill::route

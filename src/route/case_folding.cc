@@ -21,9 +21,9 @@ bool same_ids(const embed::Tokenizer& tokenizer, std::string_view a, std::string
 
 }  // namespace
 
-// Letters are folded one by one by the tokenizer, so the alphabet shows whether it folds; what is left are special
-// tokens, which are matched before folding. They stand in the vocabulary: any piece that is not plain letters and
-// digits is tried.
+// Letters are folded one by one by the tokenizer, so the alphabet shows whether it folds; what is left are
+// special tokens, which are matched before folding. They stand in the vocabulary: any piece that is not plain
+// letters and digits is tried.
 bool case_is_irrelevant(const embed::Tokenizer& tokenizer) {
   for (char c = 'a'; c <= 'z'; ++c) {
     const char big = upper(c);

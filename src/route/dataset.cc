@@ -1,13 +1,13 @@
 #include "route/dataset.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <boost/json.hpp>
 #include <cctype>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <boost/json.hpp>
+#include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/hash.h"
@@ -17,9 +17,10 @@
 namespace waybill::route {
 namespace {
 
-constexpr std::array<std::string_view, 9> kTextNames = {"text",  "prompt",   "utterance", "query",  "question",
-                                                        "input", "sentence", "message",   "content"};
-constexpr std::array<std::string_view, 7> kLabelNames = {"label", "intent", "category", "route", "class", "target", "name"};
+constexpr std::array<std::string_view, 9> kTextNames = {
+    "text", "prompt", "utterance", "query", "question", "input", "sentence", "message", "content"};
+constexpr std::array<std::string_view, 7> kLabelNames = {"label", "intent", "category", "route",
+                                                         "class", "target", "name"};
 
 std::string folded(std::string_view name) {
   std::string out(name);
@@ -65,7 +66,8 @@ Status parse_tsv(std::string_view text, Dataset& out) {
     if (trimmed(lines.line()).empty()) continue;
     const std::size_t tab = lines.line().find('\t');
     if (tab == std::string_view::npos) {
-      return fail_at(out.name, lines.number(), "there is no tab; a line is label<TAB>text (for other formats see --format)");
+      return fail_at(out.name, lines.number(),
+                     "there is no tab; a line is label<TAB>text (for other formats see --format)");
     }
     const std::string_view label = trimmed(lines.line().substr(0, tab));
     if (label.empty()) return fail_at(out.name, lines.number(), "the label before the tab is empty");
@@ -111,7 +113,8 @@ class CsvReader {
   Result<std::string> plain_field() {
     const std::string_view field = rest_.substr(0, rest_.find_first_of(",\n"));
     rest_.remove_prefix(field.size());
-    if (field.ends_with('\r') && !rest_.starts_with(',')) return std::string(field.substr(0, field.size() - 1));
+    if (field.ends_with('\r') && !rest_.starts_with(','))
+      return std::string(field.substr(0, field.size() - 1));
     return std::string(field);
   }
 
@@ -121,7 +124,8 @@ class CsvReader {
     rest_.remove_prefix(1);
     for (;;) {
       const std::size_t quote = rest_.find('"');
-      if (quote == std::string_view::npos) return fail_at(name_, opened, "a field opens with \" and is never closed");
+      if (quote == std::string_view::npos)
+        return fail_at(name_, opened, "a field opens with \" and is never closed");
       const std::string_view part = rest_.substr(0, quote);
       line_ += static_cast<int>(std::count(part.begin(), part.end(), '\n'));
       field.append(part);
@@ -131,8 +135,9 @@ class CsvReader {
       rest_.remove_prefix(1);
     }
     if (!rest_.empty() && rest_.front() != ',' && rest_.front() != '\n' && !rest_.starts_with("\r\n")) {
-      return fail_at(name_, line_, "after the closing \" of a field comes a comma or the end of the line; "
-                                   "write a quote inside a field as \"\"");
+      return fail_at(name_, line_,
+                     "after the closing \" of a field comes a comma or the end of the line; "
+                     "write a quote inside a field as \"\"");
     }
     return field;
   }
@@ -191,14 +196,16 @@ Status parse_csv(std::string_view text, Dataset& out) {
   if (!columns) columns = guessed_columns(records);
   if (!columns) {
     return fail_at(out.name, records.front().line,
-                   "cannot tell which column is the text and which the label; begin the file with a header, \"text,label\"");
+                   "cannot tell which column is the text and which the label; begin the file with a header, "
+                   "\"text,label\"");
   }
   for (std::size_t i = has_header ? 1 : 0; i < records.size(); ++i) {
     Record& record = records[i];
     if (record.fields.size() <= std::max(columns->text, columns->label)) {
-      return fail_at(out.name, record.line, fmt::format("the record has {} field(s) where the text and the label need {}; "
-                                                        "put a text with commas into quotes", record.fields.size(),
-                                                        std::max(columns->text, columns->label) + 1));
+      return fail_at(out.name, record.line,
+                     fmt::format("the record has {} field(s) where the text and the label need {}; "
+                                 "put a text with commas into quotes",
+                                 record.fields.size(), std::max(columns->text, columns->label) + 1));
     }
     const std::string_view label = trimmed(record.fields[columns->label]);
     if (label.empty()) return fail_at(out.name, record.line, "the label is empty");
@@ -217,7 +224,8 @@ std::optional<std::string> label_text(const boost::json::value& value) {
 }
 
 template <std::size_t N>
-const boost::json::value* member(const boost::json::object& object, const std::array<std::string_view, N>& names) {
+const boost::json::value* member(const boost::json::object& object,
+                                 const std::array<std::string_view, N>& names) {
   const boost::json::value* found = nullptr;
   std::size_t best = N;
   for (const auto& [key, value] : object) {
@@ -232,16 +240,20 @@ const boost::json::value* member(const boost::json::object& object, const std::a
 Status parse_json_line(std::string_view line, int number, Dataset& out) {
   boost::system::error_code error;
   const boost::json::value value = boost::json::parse({line.data(), line.size()}, error);
-  if (error) return fail_at(out.name, number, fmt::format("not a JSON object on one line ({})", error.message()));
-  if (!value.is_object()) return fail_at(out.name, number, R"(a line is one object, {"text": "...", "label": "..."})");
+  if (error)
+    return fail_at(out.name, number, fmt::format("not a JSON object on one line ({})", error.message()));
+  if (!value.is_object())
+    return fail_at(out.name, number, R"(a line is one object, {"text": "...", "label": "..."})");
   const boost::json::value* const text = member(value.get_object(), kTextNames);
   if (text == nullptr || !text->is_string()) {
-    return fail_at(out.name, number, fmt::format("there is no text; name it with one of: {}", fmt::join(kTextNames, ", ")));
+    return fail_at(out.name, number,
+                   fmt::format("there is no text; name it with one of: {}", fmt::join(kTextNames, ", ")));
   }
   const boost::json::value* const label = member(value.get_object(), kLabelNames);
   const std::optional<std::string> name = label == nullptr ? std::nullopt : label_text(*label);
   if (!name) {
-    return fail_at(out.name, number, fmt::format("there is no label; name it with one of: {}", fmt::join(kLabelNames, ", ")));
+    return fail_at(out.name, number,
+                   fmt::format("there is no label; name it with one of: {}", fmt::join(kLabelNames, ", ")));
   }
   if (name->empty()) return fail_at(out.name, number, "the label is empty");
   out.examples.push_back({std::string(text->get_string()), *name, number});
@@ -279,8 +291,9 @@ Result<DatasetFormat> dataset_format_of(const std::filesystem::path& path) {
   if (extension == ".tsv" || extension == ".txt") return DatasetFormat::kTsv;
   if (extension == ".csv") return DatasetFormat::kCsv;
   if (extension == ".jsonl" || extension == ".ndjson") return DatasetFormat::kJsonl;
-  return fail(ErrorCode::kUnsupported,
-              fmt::format("{}: the extension tells no format; say --format tsv, csv or jsonl", path.string()));
+  return fail(
+      ErrorCode::kUnsupported,
+      fmt::format("{}: the extension tells no format; say --format tsv, csv or jsonl", path.string()));
 }
 
 Result<Dataset> load_dataset(const std::filesystem::path& path, std::optional<DatasetFormat> format) {
@@ -303,12 +316,19 @@ Result<Dataset> parse_dataset(std::string_view contents, DatasetFormat format, s
   Dataset out{.name = std::string(name), .examples = {}};
   Status status;
   switch (format) {
-    case DatasetFormat::kTsv: status = parse_tsv(text, out); break;
-    case DatasetFormat::kCsv: status = parse_csv(text, out); break;
-    case DatasetFormat::kJsonl: status = parse_jsonl(text, out); break;
+    case DatasetFormat::kTsv:
+      status = parse_tsv(text, out);
+      break;
+    case DatasetFormat::kCsv:
+      status = parse_csv(text, out);
+      break;
+    case DatasetFormat::kJsonl:
+      status = parse_jsonl(text, out);
+      break;
   }
   if (!status) return std::unexpected(std::move(status.error()));
-  if (out.examples.empty()) return fail(ErrorCode::kInvalidInput, fmt::format("{}: there is no labelled text in it", name));
+  if (out.examples.empty())
+    return fail(ErrorCode::kInvalidInput, fmt::format("{}: there is no labelled text in it", name));
   return out;
 }
 

@@ -1,4 +1,5 @@
-// Labelled texts from files: what routes are made of, fitted on and evaluated with. docs/routing.md has the formats.
+// Labelled texts from files: what routes are made of, fitted on and evaluated with. docs/routing.md has the
+// formats.
 #pragma once
 
 #include <cstddef>
@@ -39,7 +40,8 @@ struct Dataset {
 // "tsv", "csv", "jsonl"; empty for anything else.
 [[nodiscard]] std::optional<DatasetFormat> parse_dataset_format(std::string_view name) noexcept;
 
-// By the extension: .tsv, .txt; .csv; .jsonl, .ndjson. kUnsupported for others, naming the option that tells it.
+// By the extension: .tsv, .txt; .csv; .jsonl, .ndjson. kUnsupported for others, naming the option that tells
+// it.
 [[nodiscard]] Result<DatasetFormat> dataset_format_of(const std::filesystem::path& path);
 
 // Reads a file; the format is told by its extension unless given. A byte order mark, CRLF and blank lines are
@@ -47,14 +49,16 @@ struct Dataset {
 [[nodiscard]] Result<Dataset> load_dataset(const std::filesystem::path& path,
                                            std::optional<DatasetFormat> format = std::nullopt);
 // `name` stands for the file in messages.
-[[nodiscard]] Result<Dataset> parse_dataset(std::string_view contents, DatasetFormat format, std::string_view name);
+[[nodiscard]] Result<Dataset> parse_dataset(std::string_view contents, DatasetFormat format,
+                                            std::string_view name);
 
-// Labels that mean "belongs to no route": oos, out_of_scope, default, none; case and the choice of '_', '-' and
-// ' ' do not matter.
+// Labels that mean "belongs to no route": oos, out_of_scope, default, none; case and the choice of '_', '-'
+// and ' ' do not matter.
 [[nodiscard]] bool is_out_of_scope_label(std::string_view label) noexcept;
 
-// Indices of at most `shots` examples of each label (0: all), in file order. Which ones depends on the seed, the
-// label and the texts of its examples only: adding another label does not change the draw.
-[[nodiscard]] std::vector<std::size_t> draw_shots(const Dataset& dataset, std::size_t shots, std::uint64_t seed);
+// Indices of at most `shots` examples of each label (0: all), in file order. Which ones depends on the seed,
+// the label and the texts of its examples only: adding another label does not change the draw.
+[[nodiscard]] std::vector<std::size_t> draw_shots(const Dataset& dataset, std::size_t shots,
+                                                  std::uint64_t seed);
 
 }  // namespace waybill::route

@@ -1,9 +1,9 @@
 #include "route/dataset.h"
 
+#include <set>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <set>
 
 namespace waybill::route {
 namespace {
@@ -26,11 +26,14 @@ std::string error(const Result<Dataset>& dataset) {
 }
 
 TEST(Tsv, TheFirstTabSplitsLabelAndText) {
-  EXPECT_THAT(examples(tsv("billing\tpay\tnow\nhelp\t\n")), ElementsAre(Example{"pay\tnow", "billing", 1}, Example{"", "help", 2}));
+  EXPECT_THAT(examples(tsv("billing\tpay\tnow\nhelp\t\n")),
+              ElementsAre(Example{"pay\tnow", "billing", 1}, Example{"", "help", 2}));
 }
 
 TEST(Tsv, AcceptsByteOrderMarkCrlfBlankLinesAndNoLastLineEnd) {
-  EXPECT_THAT(examples(tsv("\xEF\xBB\xBF" "a\tx\r\n\r\n  \r\nb\ty")), ElementsAre(Example{"x", "a", 1}, Example{"y", "b", 4}));
+  EXPECT_THAT(examples(tsv("\xEF\xBB\xBF"
+                           "a\tx\r\n\r\n  \r\nb\ty")),
+              ElementsAre(Example{"x", "a", 1}, Example{"y", "b", 4}));
 }
 
 TEST(Tsv, InvalidUtf8BecomesTheReplacementCharacter) {
@@ -38,14 +41,17 @@ TEST(Tsv, InvalidUtf8BecomesTheReplacementCharacter) {
 }
 
 TEST(Tsv, KeepsNulBytes) {
-  EXPECT_THAT(examples(tsv(std::string_view("a\tx\0y\n", 6))), ElementsAre(Example{std::string("x\0y", 3), "a", 1}));
+  EXPECT_THAT(examples(tsv(std::string_view("a\tx\0y\n", 6))),
+              ElementsAre(Example{std::string("x\0y", 3), "a", 1}));
 }
 
 TEST(Tsv, ErrorsNameFileAndLine) {
   EXPECT_THAT(error(tsv("a\tx\nno tab\n")), HasSubstr("f.tsv:2: there is no tab"));
   EXPECT_THAT(error(tsv(" \tx\n")), HasSubstr("f.tsv:1: the label"));
   EXPECT_THAT(error(tsv("\n\n")), HasSubstr("no labelled text"));
-  EXPECT_THAT(error(tsv("\xFF\xFE" "a")), HasSubstr("UTF-16"));
+  EXPECT_THAT(error(tsv("\xFF\xFE"
+                        "a")),
+              HasSubstr("UTF-16"));
 }
 
 TEST(Csv, TheHeaderNamesTheColumnsWhateverTheirOrderCaseAndNumber) {
@@ -72,13 +78,20 @@ TEST(Csv, ErrorsNameFileAndLine) {
 }
 
 TEST(Jsonl, TakesTheUsualNamesForTextAndLabel) {
-  EXPECT_THAT(examples(jsonl(R"({"text":"a\u00e9","label":"x"})" "\n\n" R"({"Utterance":"b","intent":" y ","id":3})" "\n"
-                             R"({"prompt":"c","route":7})" "\n" R"({"query":"d","label":null})")),
-              ElementsAre(Example{"a\xC3\xA9", "x", 1}, Example{"b", "y", 3}, Example{"c", "7", 4}, Example{"d", "none", 5}));
+  EXPECT_THAT(examples(jsonl(R"({"text":"a\u00e9","label":"x"})"
+                             "\n\n"
+                             R"({"Utterance":"b","intent":" y ","id":3})"
+                             "\n"
+                             R"({"prompt":"c","route":7})"
+                             "\n"
+                             R"({"query":"d","label":null})")),
+              ElementsAre(Example{"a\xC3\xA9", "x", 1}, Example{"b", "y", 3}, Example{"c", "7", 4},
+                          Example{"d", "none", 5}));
 }
 
 TEST(Jsonl, ErrorsNameFileAndLine) {
-  EXPECT_THAT(error(jsonl("{\"text\":\"a\",\"label\":\"x\"}\n{\"text\":")), HasSubstr("f.jsonl:2: not a JSON object"));
+  EXPECT_THAT(error(jsonl("{\"text\":\"a\",\"label\":\"x\"}\n{\"text\":")),
+              HasSubstr("f.jsonl:2: not a JSON object"));
   EXPECT_THAT(error(jsonl("[1]")), HasSubstr("a line is one object"));
   EXPECT_THAT(error(jsonl(R"({"txt":"a","label":"x"})")), HasSubstr("there is no text"));
   EXPECT_THAT(error(jsonl(R"({"text":"a"})")), HasSubstr("there is no label"));
@@ -97,15 +110,18 @@ TEST(Dataset, AMissingFileIsAnErrorThatNamesIt) {
 }
 
 TEST(Dataset, OutOfScopeLabelsAreKnownInEverySpelling) {
-  for (const char* label : {"oos", "OOS", "out_of_scope", "Out-of-Scope", "out of scope", "default", "None"}) {
+  for (const char* label :
+       {"oos", "OOS", "out_of_scope", "Out-of-Scope", "out of scope", "default", "None"}) {
     EXPECT_TRUE(is_out_of_scope_label(label)) << label;
   }
-  for (const char* label : {"", "oo", "ooss", "defaults", "billing"}) EXPECT_FALSE(is_out_of_scope_label(label)) << label;
+  for (const char* label : {"", "oo", "ooss", "defaults", "billing"})
+    EXPECT_FALSE(is_out_of_scope_label(label)) << label;
 }
 
 Dataset repeated_labels() {
   Dataset dataset{.name = "memory", .examples = {}};
-  for (int i = 0; i < 60; ++i) dataset.examples.push_back({"text " + std::to_string(i), "label " + std::to_string(i % 3), i + 1});
+  for (int i = 0; i < 60; ++i)
+    dataset.examples.push_back({"text " + std::to_string(i), "label " + std::to_string(i % 3), i + 1});
   return dataset;
 }
 
@@ -114,7 +130,8 @@ TEST(DrawShots, DrawsSoManyOfEachLabelInFileOrder) {
   const std::vector<std::size_t> drawn = draw_shots(dataset, 5, 1);
   std::map<std::string, int> count;
   for (const std::size_t i : drawn) ++count[dataset.examples[i].label];
-  EXPECT_THAT(count, ElementsAre(testing::Pair("label 0", 5), testing::Pair("label 1", 5), testing::Pair("label 2", 5)));
+  EXPECT_THAT(count, ElementsAre(testing::Pair("label 0", 5), testing::Pair("label 1", 5),
+                                 testing::Pair("label 2", 5)));
   EXPECT_TRUE(std::is_sorted(drawn.begin(), drawn.end()));
   EXPECT_EQ(draw_shots(dataset, 0, 1).size(), 60U);
   EXPECT_EQ(draw_shots(dataset, 1000, 1).size(), 60U);

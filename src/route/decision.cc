@@ -10,8 +10,8 @@ std::string_view to_string(Tier tier) noexcept {
 }
 
 std::string_view to_string(Reason reason) noexcept {
-  constexpr std::array<std::string_view, 8> kNames = {"rule",  "cache",  "margin",   "score", "below threshold",
-                                                      "vetoed", "overload", "no routes"};
+  constexpr std::array<std::string_view, 8> kNames = {
+      "rule", "cache", "margin", "score", "below threshold", "vetoed", "overload", "no routes"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -23,7 +23,8 @@ enum class Reason : std::uint8_t {
   kNoRoutes,        // nothing to choose from
 };
 
-[[nodiscard]] std::string_view to_string(Tier tier) noexcept;      // "rule", "cache", "static", "encoder", "default"
+[[nodiscard]] std::string_view to_string(
+    Tier tier) noexcept;  // "rule", "cache", "static", "encoder", "default"
 [[nodiscard]] std::string_view to_string(Reason reason) noexcept;  // "below threshold", ...
 
 struct ScoredRoute {
@@ -38,17 +39,17 @@ struct Decision {
   std::uint32_t index = kNoRoute;  // into Router::routes(); kNoRoute for a default route without utterances
   std::string_view route;
   std::string_view model;
-  float score = 0;                 // calibrated probability that the best route is right; 1 for a rule
+  float score = 0;  // calibrated probability that the best route is right; 1 for a rule
   Tier tier = Tier::kEncoder;
   Reason reason = Reason::kScore;
-  bool degraded = false;           // decided by a cheaper tier than the policy would have liked
-  std::string_view rule = {};      // the rule that decided or vetoed, if one did
+  bool degraded = false;       // decided by a cheaper tier than the policy would have liked
+  std::string_view rule = {};  // the rule that decided or vetoed, if one did
 };
 
 struct NearestUtterance {
   std::uint32_t route = 0;
   std::string_view text;
-  float similarity = 0;            // cosine
+  float similarity = 0;  // cosine
 };
 
 // What `--explain` shows.

@@ -1,10 +1,10 @@
-// How good the decisions are on the validation splits of data/, and whether the default precision decides as float32
-// does. Slow (some ten thousand texts through the real encoder), so a binary of its own.
+// How good the decisions are on the validation splits of data/, and whether the default precision decides as
+// float32 does. Slow (some ten thousand texts through the real encoder), so a binary of its own.
+#include <optional>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <optional>
 
 #include "embed/decision_models.h"
 #include "route/evaluation.h"
@@ -13,11 +13,11 @@
 namespace waybill::route {
 namespace {
 
-// One draw of the shots (seed 1), on validation. `floor`: kernel ridge, the figure that the head has to reach, has a
-// mean of 83.9 and 87.6 % (Banking77, 10 and 20 shots) and 90.5 and 93.1 % (CLINC150) over four draws on these splits,
-// with a standard deviation between draws of 0.9, 1.3, 0.5 and 0.4 points. (On the test splits it has 86.5, 89.8, 90.1
-// and 92.6 %: the validation texts of Banking77, 965 of them, are harder, and one standard error of them alone is 1.2
-// points.) The floor is that mean less one standard deviation.
+// One draw of the shots (seed 1), on validation. `floor`: kernel ridge, the figure that the head has to
+// reach, has a mean of 83.9 and 87.6 % (Banking77, 10 and 20 shots) and 90.5 and 93.1 % (CLINC150) over four
+// draws on these splits, with a standard deviation between draws of 0.9, 1.3, 0.5 and 0.4 points. (On the
+// test splits it has 86.5, 89.8, 90.1 and 92.6 %: the validation texts of Banking77, 965 of them, are harder,
+// and one standard error of them alone is 1.2 points.) The floor is that mean less one standard deviation.
 struct Case {
   std::string name, folder;
   std::size_t shots;
@@ -59,7 +59,8 @@ class CacheFolder {
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
-  std::filesystem::path path_ = std::filesystem::temp_directory_path() / ("waybill-quality-" + std::to_string(::getpid()));
+  std::filesystem::path path_ =
+      std::filesystem::temp_directory_path() / ("waybill-quality-" + std::to_string(::getpid()));
 };
 
 const Evaluation& evaluation_of(const Case& what) {
@@ -69,15 +70,18 @@ const Evaluation& evaluation_of(const Case& what) {
   const Dataset train = read(what.folder, "train.tsv");
   Dataset test = read(what.folder, "validation.tsv");
   if (what.out_of_scope) {
-    for (Example& example : read(what.folder, "oos_validation.tsv").examples) test.examples.push_back(std::move(example));
+    for (Example& example : read(what.folder, "oos_validation.tsv").examples)
+      test.examples.push_back(std::move(example));
   }
   config::Config base;
   base.cache_folder = folder.path();
   const config::Config config = config_of_examples(train, draw_shots(train, what.shots, 1), base);
   const embed::DecisionModels& models = planned_models();
-  auto router = Router::load(config, *models.first, {.wait_for_static = true, .exact_model = models.exact.get()});
+  auto router =
+      Router::load(config, *models.first, {.wait_for_static = true, .exact_model = models.exact.get()});
   auto reference = Router::load(config, float32_model(), {.wait_for_static = true});
-  if (!router || !reference) throw std::runtime_error(router ? reference.error().message : router.error().message);
+  if (!router || !reference)
+    throw std::runtime_error(router ? reference.error().message : router.error().message);
   EvaluationOptions options;
   options.latency_samples = 0;
   options.reference = &float32_model();
@@ -91,9 +95,12 @@ class DecisionQualityOf : public testing::TestWithParam<Case> {};
 
 TEST_P(DecisionQualityOf, AccuracyOnValidationReachesItsFloor) {
   const Metrics& metrics = evaluation_of(GetParam()).metrics;
-  fmt::print("{}: accuracy {:.2f} % (floor {:.1f}), in scope kept {:.2f} %, calibration error {:.3f}, out of scope found "
-             "{:.1f} %, AUROC {:.4f}\n", GetParam().name, 100 * metrics.accuracy, 100 * GetParam().floor,
-             100 * metrics.kept, metrics.calibration_error, 100 * metrics.out_of_scope_recall, metrics.out_of_scope_auroc);
+  fmt::print(
+      "{}: accuracy {:.2f} % (floor {:.1f}), in scope kept {:.2f} %, calibration error {:.3f}, out of scope "
+      "found "
+      "{:.1f} %, AUROC {:.4f}\n",
+      GetParam().name, 100 * metrics.accuracy, 100 * GetParam().floor, 100 * metrics.kept,
+      metrics.calibration_error, 100 * metrics.out_of_scope_recall, metrics.out_of_scope_auroc);
   EXPECT_GE(metrics.accuracy, GetParam().floor);
   EXPECT_GE(metrics.kept, 0.90) << "automatic thresholds reject about 5 % of what is in scope";
   EXPECT_LE(metrics.calibration_error, 0.06);
@@ -105,10 +112,12 @@ TEST_P(DecisionQualityOf, AccuracyOnValidationReachesItsFloor) {
 TEST_P(DecisionQualityOf, ThePlanForThisCpuDecidesAsFloat32) {
   const std::optional<PrecisionAgreement>& agreement = evaluation_of(GetParam()).precision;
   ASSERT_TRUE(agreement);
-  fmt::print("{}: {}{} against {}: same decision {:.3f} %, same route {:.3f} %, asked again {:.2f} %\n", GetParam().name,
-             to_string(agreement->precision), planned_models().exact ? " with recheck" : "", to_string(agreement->reference),
-             100 * agreement->same_decision, 100 * agreement->same_route, 100 * evaluation_of(GetParam()).rechecked);
-  EXPECT_GE(agreement->same_decision, 0.998) << "one text of Banking77's 965 is 0.10 % by itself; see the next test";
+  fmt::print("{}: {}{} against {}: same decision {:.3f} %, same route {:.3f} %, asked again {:.2f} %\n",
+             GetParam().name, to_string(agreement->precision), planned_models().exact ? " with recheck" : "",
+             to_string(agreement->reference), 100 * agreement->same_decision, 100 * agreement->same_route,
+             100 * evaluation_of(GetParam()).rechecked);
+  EXPECT_GE(agreement->same_decision, 0.998)
+      << "one text of Banking77's 965 is 0.10 % by itself; see the next test";
 }
 
 // All decisions of a data set together, 10 and 20 shots: 1,930 and 6,200.
@@ -130,9 +139,12 @@ TEST(DecisionQuality, ThePlanForThisCpuDecidesAsFloat32On999Of1000) {
 TEST_P(DecisionQualityOf, TheStaticTierSpeaksForTheEncoderOnlyWhereItAgrees) {
   const std::optional<StaticMetrics>& tier = evaluation_of(GetParam()).static_tier;
   ASSERT_TRUE(tier);
-  fmt::print("{}: static alone {:.2f} %, decides {:.1f} % of in scope and {:.1f} % of out of scope, of these as the encoder "
-             "{:.2f} %, cascade {:.2f} %\n", GetParam().name, 100 * tier->accuracy, 100 * tier->decided,
-             100 * tier->decided_out_of_scope, 100 * tier->decided_agreement, 100 * tier->cascade_accuracy);
+  fmt::print(
+      "{}: static alone {:.2f} %, decides {:.1f} % of in scope and {:.1f} % of out of scope, of these as the "
+      "encoder "
+      "{:.2f} %, cascade {:.2f} %\n",
+      GetParam().name, 100 * tier->accuracy, 100 * tier->decided, 100 * tier->decided_out_of_scope,
+      100 * tier->decided_agreement, 100 * tier->cascade_accuracy);
   EXPECT_GE(tier->decided_agreement, 0.99);
   EXPECT_GE(tier->decided, 0.10);
   EXPECT_GE(tier->cascade_accuracy, evaluation_of(GetParam()).metrics.accuracy - 0.005);

@@ -1,13 +1,13 @@
 #include "route/evaluation.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "base/suggest.h"
 #include "embed/text.h"
@@ -38,8 +38,8 @@ Result<std::vector<std::uint32_t>> labels_of(const Router& router, const Dataset
       labels.push_back(Decision::kNoRoute);
     } else {
       return fail(ErrorCode::kInvalidInput,
-                  fmt::format("{}:{}: the label \"{}\" is no route{}; label what belongs to no route \"oos\"", test.name,
-                              example.line, example.label, did_you_mean(example.label, names)));
+                  fmt::format("{}:{}: the label \"{}\" is no route{}; label what belongs to no route \"oos\"",
+                              test.name, example.line, example.label, did_you_mean(example.label, names)));
     }
   }
   return labels;
@@ -50,7 +50,9 @@ std::uint32_t decided_route(const Router& router, const Decision& decision) {
 }
 
 Judgement judge(const Router& router, const Explanation& explanation, std::uint32_t label) {
-  Judgement judgement{.label = label, .best = Decision::kNoRoute, .decided = decided_route(router, explanation.decision),
+  Judgement judgement{.label = label,
+                      .best = Decision::kNoRoute,
+                      .decided = decided_route(router, explanation.decision),
                       .score = 0};
   if (!explanation.runners_up.empty()) {
     judgement.best = explanation.runners_up.front().route;
@@ -59,13 +61,15 @@ Judgement judge(const Router& router, const Explanation& explanation, std::uint3
   return judgement;
 }
 
-std::vector<Judgement> judge_embeddings(const Router& router, const Dataset& test, std::span<const std::uint32_t> labels,
+std::vector<Judgement> judge_embeddings(const Router& router, const Dataset& test,
+                                        std::span<const std::uint32_t> labels,
                                         std::span<const float> embeddings, std::size_t dim) {
   std::vector<Judgement> judgements(labels.size());
   DecideScratch scratch;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     const auto embedding = embeddings.subspan(i * dim, dim);
-    judgements[i] = judge(router, router.explain_embedding(test.examples[i].text, embedding, scratch, 0, 1), labels[i]);
+    judgements[i] =
+        judge(router, router.explain_embedding(test.examples[i].text, embedding, scratch, 0, 1), labels[i]);
   }
   return judgements;
 }
@@ -73,7 +77,8 @@ std::vector<Judgement> judge_embeddings(const Router& router, const Dataset& tes
 std::optional<StaticMetrics> evaluate_static(const Router& router, const Dataset& test,
                                              std::span<const Judgement> encoder, const Progress& progress) {
   if (!router.static_status().ready) return std::nullopt;
-  std::size_t inside = 0, right = 0, same = 0, decided_inside = 0, decided_same = 0, decided_outside = 0, cascade = 0;
+  std::size_t inside = 0, right = 0, same = 0, decided_inside = 0, decided_same = 0, decided_outside = 0,
+              cascade = 0;
   DecideScratch scratch;
   for (std::size_t i = 0; i < encoder.size(); ++i) {
     if (i % 256 == 0) report(progress, "static tier", i, encoder.size());
@@ -130,7 +135,8 @@ LatencyMetrics time_tier(Tier tier, const Dataset& test, std::size_t samples, Wo
     const std::string& text = test.examples[i * test.examples.size() / samples].text;
     const auto start = std::chrono::steady_clock::now();
     work(text);
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
   const double sum = std::accumulate(times.begin(), times.end(), 0.0);
   return {.tier = tier,
@@ -140,7 +146,8 @@ LatencyMetrics time_tier(Tier tier, const Dataset& test, std::size_t samples, Wo
           .p99_us = percentile(times, 0.99)};
 }
 
-std::vector<LatencyMetrics> time_tiers(const Router& router, const Dataset& test, const EvaluationOptions& options) {
+std::vector<LatencyMetrics> time_tiers(const Router& router, const Dataset& test,
+                                       const EvaluationOptions& options) {
   std::vector<LatencyMetrics> out;
   if (options.latency_samples == 0 || router.load_stats().utterances == 0) return out;
   DecideScratch scratch;
@@ -161,8 +168,9 @@ std::vector<LatencyMetrics> time_tiers(const Router& router, const Dataset& test
   return out;
 }
 
-PrecisionAgreement compare(const embed::Model& model, const embed::Model& reference, std::span<const float> embeddings,
-                           std::span<const float> reference_embeddings, std::span<const Judgement> judgements,
+PrecisionAgreement compare(const embed::Model& model, const embed::Model& reference,
+                           std::span<const float> embeddings, std::span<const float> reference_embeddings,
+                           std::span<const Judgement> judgements,
                            std::span<const Judgement> reference_judgements) {
   PrecisionAgreement out{.precision = model.precision(), .reference = reference.precision(), .min_cosine = 1};
   const std::size_t n = judgements.size();
@@ -202,7 +210,8 @@ Result<Evaluation> evaluate(const Router& router, const embed::Model& model, con
   out.test_name = test.name;
   out.routes = names.size();
   out.utterances = router.load_stats().utterances;
-  std::vector<float> embeddings = embed::embed_texts(model, texts, router.text_options(), options.threads, options.progress);
+  std::vector<float> embeddings =
+      embed::embed_texts(model, texts, router.text_options(), options.threads, options.progress);
   out.rechecked = recheck(router, texts, embeddings, options);
   std::vector<Judgement> judgements = judge_embeddings(router, test, *labels, embeddings, model.dim());
   out.metrics = compute_metrics(judgements, names);
@@ -220,11 +229,13 @@ Result<Evaluation> evaluate(const Router& router, const embed::Model& model, con
   return out;
 }
 
-config::Config config_of_examples(const Dataset& dataset, std::span<const std::size_t> chosen, config::Config base) {
+config::Config config_of_examples(const Dataset& dataset, std::span<const std::size_t> chosen,
+                                  config::Config base) {
   base.routes.clear();
   std::unordered_map<std::string_view, std::size_t> index;
   const auto add = [&](const Example& example) {
-    const config::Utterance utterance{.text = example.text, .position = {.file = dataset.name, .line = example.line}};
+    const config::Utterance utterance{.text = example.text,
+                                      .position = {.file = dataset.name, .line = example.line}};
     if (is_out_of_scope_label(example.label) || example.label == base.default_route) {
       base.head.out_of_scope.push_back(utterance);
       return;

@@ -20,12 +20,15 @@ namespace waybill::route {
 
 // The static tier beside the encoder.
 struct StaticMetrics {
-  double accuracy = 0;              // alone, on in-scope texts: its best route is the labelled one
-  double agreement = 0;             // alone, on all texts: its best route is the encoder's
-  double decided = 0;               // share of the in-scope texts that it decides in the cascade
-  double decided_agreement = 0;     // of all those it decides: the encoder decides the same; NaN when there are none
-  double decided_out_of_scope = 0;  // share of the out-of-scope texts that it decides; NaN when there are none
-  double cascade_accuracy = 0;      // best route right on in-scope texts: the static one where it decides, else the encoder's
+  double accuracy = 0;   // alone, on in-scope texts: its best route is the labelled one
+  double agreement = 0;  // alone, on all texts: its best route is the encoder's
+  double decided = 0;    // share of the in-scope texts that it decides in the cascade
+  double decided_agreement =
+      0;  // of all those it decides: the encoder decides the same; NaN when there are none
+  double decided_out_of_scope =
+      0;  // share of the out-of-scope texts that it decides; NaN when there are none
+  double cascade_accuracy =
+      0;  // best route right on in-scope texts: the static one where it decides, else the encoder's
 };
 
 // Wall time of single decisions, one thread, in microseconds.
@@ -38,8 +41,8 @@ struct LatencyMetrics {
 // Decisions with one precision of the encoder against those with another.
 struct PrecisionAgreement {
   embed::Precision precision{}, reference{};
-  double same_route = 0;     // the best route is the same, of all texts
-  double same_decision = 0;  // the decision is the same, rejections included
+  double same_route = 0;                   // the best route is the same, of all texts
+  double same_decision = 0;                // the decision is the same, rejections included
   double min_cosine = 0, mean_cosine = 0;  // between the embeddings
 };
 
@@ -51,24 +54,25 @@ struct Evaluation {
   std::optional<StaticMetrics> static_tier;  // empty when there is none
   std::vector<LatencyMetrics> latency;       // cache, static, encoder
   std::optional<PrecisionAgreement> precision;
-  std::vector<Judgement> judgements;         // of the encoder tier, one for each text, in order
+  std::vector<Judgement> judgements;  // of the encoder tier, one for each text, in order
 };
 
 struct EvaluationOptions {
-  unsigned threads = 0;                  // for embedding; 0: one per core
-  std::size_t latency_samples = 200;     // single decisions timed per tier; 0: none
-  const embed::Model* reference = nullptr;      // another precision of the same model to compare with, and ...
-  const Router* reference_router = nullptr;     // ... the router loaded with it
+  unsigned threads = 0;                      // for embedding; 0: one per core
+  std::size_t latency_samples = 200;         // single decisions timed per tier; 0: none
+  const embed::Model* reference = nullptr;   // another precision of the same model to compare with, and ...
+  const Router* reference_router = nullptr;  // ... the router loaded with it
   Progress progress = {};
 };
 
-// Labels are route names; out-of-scope labels (dataset.h) and those that name the default route mean "no route". Fails
-// with kInvalidInput for a label that is neither, with its file:line.
-[[nodiscard]] Result<Evaluation> evaluate(const Router& router, const embed::Model& model, const Dataset& test,
-                                          const EvaluationOptions& options = {});
+// Labels are route names; out-of-scope labels (dataset.h) and those that name the default route mean "no
+// route". Fails with kInvalidInput for a label that is neither, with its file:line.
+[[nodiscard]] Result<Evaluation> evaluate(const Router& router, const embed::Model& model,
+                                          const Dataset& test, const EvaluationOptions& options = {});
 
-// A configuration whose routes are the labels of these examples (all of the data set when `chosen` is not given),
-// out-of-scope labels aside, which become out-of-scope utterances; everything else is taken from `base`.
+// A configuration whose routes are the labels of these examples (all of the data set when `chosen` is not
+// given), out-of-scope labels aside, which become out-of-scope utterances; everything else is taken from
+// `base`.
 [[nodiscard]] config::Config config_of_examples(const Dataset& dataset, std::span<const std::size_t> chosen,
                                                 config::Config base = {});
 

@@ -1,10 +1,10 @@
 #include "route/evaluation.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <cmath>
 
 #include "route/test_model.h"
 
@@ -15,9 +15,12 @@ using testing::HasSubstr;
 
 Dataset small_dataset() {
   return {.name = "train.tsv",
-          .examples = {{"will it rain tomorrow", "weather", 1}, {"what is the weather like in Paris", "weather", 2},
-                       {"is it going to snow", "weather", 3},   {"what is my account balance", "banking", 4},
-                       {"transfer money to savings", "banking", 5}, {"my credit card was stolen", "banking", 6},
+          .examples = {{"will it rain tomorrow", "weather", 1},
+                       {"what is the weather like in Paris", "weather", 2},
+                       {"is it going to snow", "weather", 3},
+                       {"what is my account balance", "banking", 4},
+                       {"transfer money to savings", "banking", 5},
+                       {"my credit card was stolen", "banking", 6},
                        {"tell me a joke", "oos", 7}}};
 }
 
@@ -28,7 +31,8 @@ class EvaluationTest : public testing::Test {
     config::Config base;
     base.cache_folder = folder_;
     config_ = config_of_examples(small_dataset(), {}, base);
-    Result<std::unique_ptr<Router>> router = Router::load(config_, testing_model(), {.wait_for_static = true});
+    Result<std::unique_ptr<Router>> router =
+        Router::load(config_, testing_model(), {.wait_for_static = true});
     EXPECT_TRUE(router) << (router ? "" : router.error().message);
     if (router) router_ = std::move(*router);
   }
@@ -53,9 +57,11 @@ TEST_F(EvaluationTest, TheRoutesOfAConfigurationMadeOfExamplesAreTheirLabels) {
 }
 
 TEST_F(EvaluationTest, JudgesEveryTextOfTheTestFile) {
-  const Dataset test{.name = "test.tsv", .examples = {{"do I need an umbrella", "weather", 1}, {"block my card", "banking", 2},
-                                                      {"what is my account balance", "banking", 3},
-                                                      {"who painted the Mona Lisa", "out_of_scope", 4}}};
+  const Dataset test{.name = "test.tsv",
+                     .examples = {{"do I need an umbrella", "weather", 1},
+                                  {"block my card", "banking", 2},
+                                  {"what is my account balance", "banking", 3},
+                                  {"who painted the Mona Lisa", "out_of_scope", 4}}};
   const Result<Evaluation> evaluation = evaluate(*router_, testing_model(), test, {.latency_samples = 3});
   ASSERT_TRUE(evaluation) << evaluation.error().message;
   EXPECT_EQ(evaluation->routes, 2U);
@@ -76,7 +82,8 @@ TEST_F(EvaluationTest, JudgesEveryTextOfTheTestFile) {
 }
 
 TEST_F(EvaluationTest, ComparesWithAnotherPrecision) {
-  const Dataset test{.name = "test.tsv", .examples = {{"do I need an umbrella", "weather", 1}, {"block my card", "banking", 2}}};
+  const Dataset test{.name = "test.tsv",
+                     .examples = {{"do I need an umbrella", "weather", 1}, {"block my card", "banking", 2}}};
   const embed::Model reference = load_testing_model(embed::Precision::kF32);
   Result<std::unique_ptr<Router>> other = Router::load(config_, reference);
   ASSERT_TRUE(other);

@@ -1,9 +1,9 @@
 #include "route/exact_cache.h"
 
-#include <sys/mman.h>
-
 #include <array>
 #include <bit>
+
+#include <sys/mman.h>
 
 namespace waybill::route {
 namespace {
@@ -24,18 +24,21 @@ struct Slot {
   std::array<std::atomic<std::uint64_t>, 4> words;
 };
 
-std::uint64_t pack(std::uint32_t low, std::uint32_t high) noexcept { return low | (std::uint64_t{high} << 32); }
+std::uint64_t pack(std::uint32_t low, std::uint32_t high) noexcept {
+  return low | (std::uint64_t{high} << 32);
+}
 
 }  // namespace
 
-// Four cache lines. All members are atomics read and written relaxed; `sequence` (odd while written) orders them.
-// All zeros is an empty bucket.
+// Four cache lines. All members are atomics read and written relaxed; `sequence` (odd while written) orders
+// them. All zeros is an empty bucket.
 struct alignas(64) ExactCache::Bucket {
   std::atomic<std::uint32_t> sequence;
   std::atomic<std::uint8_t> used;        // one bit a way
   std::atomic<std::uint8_t> referenced;  // asked since the hand last came by
   std::atomic<std::uint8_t> hand;
-  std::array<std::atomic<std::uint16_t>, kWays> tags;  // of the key's low bits: most ways are ruled out by them
+  std::array<std::atomic<std::uint16_t>, kWays>
+      tags;  // of the key's low bits: most ways are ruled out by them
   std::array<Slot, kWays> slots;
 
   // Bit w is set when way w may hold the key.
@@ -135,7 +138,8 @@ void ExactCache::insert(const Hash128& key, const CachedDecision& decision) noex
   Bucket& bucket = bucket_of(key);
   std::uint32_t sequence = bucket.sequence.load(std::memory_order_relaxed);
   if ((sequence & 1) != 0 ||
-      !bucket.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+      !bucket.sequence.compare_exchange_strong(sequence, sequence + 1, std::memory_order_acquire,
+                                               std::memory_order_relaxed)) {
     return;
   }
   std::atomic_thread_fence(std::memory_order_release);
@@ -154,15 +158,17 @@ void ExactCache::insert(const Hash128& key, const CachedDecision& decision) noex
   }
   bucket.slots[way].words[2].store(pack(decision.route, std::bit_cast<std::uint32_t>(decision.score)),
                                    std::memory_order_relaxed);
-  bucket.slots[way].words[3].store((decision.to_default ? 1U : 0U) | (decision.vetoed ? 2U : 0U), std::memory_order_relaxed);
+  bucket.slots[way].words[3].store((decision.to_default ? 1U : 0U) | (decision.vetoed ? 2U : 0U),
+                                   std::memory_order_relaxed);
   bucket.sequence.store(sequence + 2, std::memory_order_release);
 }
 
 void ExactCache::clear() noexcept {
   for (std::size_t i = 0; i < bucket_count_; ++i) {
     std::uint32_t sequence = buckets_[i].sequence.load(std::memory_order_relaxed);
-    while ((sequence & 1) != 0 || !buckets_[i].sequence.compare_exchange_weak(
-                                      sequence, sequence + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+    while ((sequence & 1) != 0 ||
+           !buckets_[i].sequence.compare_exchange_weak(sequence, sequence + 1, std::memory_order_acquire,
+                                                       std::memory_order_relaxed)) {
       sequence = buckets_[i].sequence.load(std::memory_order_relaxed);
     }
     std::atomic_thread_fence(std::memory_order_release);
@@ -181,7 +187,8 @@ ExactCacheStats ExactCache::stats() const noexcept {
     stats.evictions += counters_[i].evictions.load(std::memory_order_relaxed);
   }
   for (std::size_t i = 0; i < bucket_count_; ++i) {
-    stats.entries += static_cast<std::size_t>(std::popcount(unsigned{buckets_[i].used.load(std::memory_order_relaxed)}));
+    stats.entries +=
+        static_cast<std::size_t>(std::popcount(unsigned{buckets_[i].used.load(std::memory_order_relaxed)}));
   }
   stats.capacity = capacity();
   stats.bytes = sizeof(ExactCache) + kCounterStripes * sizeof(Counters) + bucket_count_ * sizeof(Bucket);

@@ -32,17 +32,17 @@ struct ExactCacheStats {
   }
 };
 
-// A set-associative table of fixed size: a key may stand in the seven places of its bucket of 256 bytes, and each
-// bucket evicts by CLOCK (second chance: what was asked again since the hand came by stays, so that a flood of
-// prompts seen once does not push out those seen often). Only the 128-bit hash of a prompt is kept; two of n
-// prompts share one with probability n^2 / 2^129.
+// A set-associative table of fixed size: a key may stand in the seven places of its bucket of 256 bytes, and
+// each bucket evicts by CLOCK (second chance: what was asked again since the hand came by stays, so that a
+// flood of prompts seen once does not push out those seen often). Only the 128-bit hash of a prompt is kept;
+// two of n prompts share one with probability n^2 / 2^129.
 //
-// Thread-safe. Reading takes no lock (a sequence lock per bucket; a reader that meets a writer counts a miss),
-// writing locks one bucket and gives up if another thread writes it at that moment.
+// Thread-safe. Reading takes no lock (a sequence lock per bucket; a reader that meets a writer counts a
+// miss), writing locks one bucket and gives up if another thread writes it at that moment.
 class ExactCache {
  public:
-  // Uses at most max_bytes, all of it reserved here (the pages come in as they are used). Remembers nothing when
-  // max_bytes is too small for one bucket.
+  // Uses at most max_bytes, all of it reserved here (the pages come in as they are used). Remembers nothing
+  // when max_bytes is too small for one bucket.
   explicit ExactCache(std::size_t max_bytes);
   ~ExactCache();
   ExactCache(const ExactCache&) = delete;

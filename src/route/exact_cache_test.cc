@@ -1,10 +1,10 @@
 #include "route/exact_cache.h"
 
-#include <gtest/gtest.h>
-
 #include <string>
 #include <thread>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "route/prompt_key.h"
 
@@ -15,7 +15,10 @@ Hash128 key_of(std::uint64_t i) { return hash128("prompt " + std::to_string(i));
 
 // A decision that follows from the key, so that a reader can tell a torn or foreign one.
 CachedDecision decision_of(std::uint64_t i) {
-  return {.route = static_cast<std::uint32_t>(i), .score = static_cast<float>(i % 1000) / 1000, .to_default = i % 3 == 0, .vetoed = i % 5 == 0};
+  return {.route = static_cast<std::uint32_t>(i),
+          .score = static_cast<float>(i % 1000) / 1000,
+          .to_default = i % 3 == 0,
+          .vetoed = i % 5 == 0};
 }
 
 TEST(ExactCache, RemembersWhatWasInserted) {

@@ -23,12 +23,14 @@ Status save_fit(const config::Config& config, const Dataset& examples) {
     std::error_code error;
     std::filesystem::remove(fit_file(config), error);
     if (!error) return {};
-    return fail(ErrorCode::kIo, fmt::format("cannot remove {}: {}", fit_file(config).string(), error.message()));
+    return fail(ErrorCode::kIo,
+                fmt::format("cannot remove {}: {}", fit_file(config).string(), error.message()));
   }
   std::string lines;
   for (const Example& example : examples.examples) {
     std::string text = example.text;
-    std::replace_if(text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
     lines.append(example.label).append(1, '\t').append(text).append(1, '\n');
   }
   return write_file_atomically(fit_file(config), lines);

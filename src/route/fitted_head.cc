@@ -57,7 +57,8 @@ std::string to_bytes(const FittedHead& fitted) {
   std::string out;
   put(out, std::uint64_t{fitted.held_out.size()});
   for (const HeadDecision& d : fitted.held_out) {
-    put(out, HeldOutRecord{d.best, d.second, d.probability, d.second_probability, d.margin, d.accepted ? 1U : 0U});
+    put(out,
+        HeldOutRecord{d.best, d.second, d.probability, d.second_probability, d.margin, d.accepted ? 1U : 0U});
   }
   return out + fitted.head.serialize();
 }
@@ -74,8 +75,11 @@ std::optional<FittedHead> from_bytes(std::string_view bytes, const LabelledEmbed
     std::memcpy(&record, bytes.data(), sizeof record);
     bytes.remove_prefix(sizeof record);
     if (record.best >= data.routes) return std::nullopt;
-    decision = {.best = record.best, .second = record.second, .probability = record.probability,
-                .second_probability = record.second_probability, .margin = record.margin,
+    decision = {.best = record.best,
+                .second = record.second,
+                .probability = record.probability,
+                .second_probability = record.second_probability,
+                .margin = record.margin,
                 .accepted = record.accepted != 0};
   }
   Result<Head> head = Head::deserialize(bytes);
@@ -88,7 +92,9 @@ std::optional<FittedHead> from_bytes(std::string_view bytes, const LabelledEmbed
 Result<FittedHead> fit_or_load(const LabelledEmbeddings& data, const HeadOptions& options,
                                const std::filesystem::path& cache_folder, FitMode mode) {
   const auto start = std::chrono::steady_clock::now();
-  const auto since_start = [start] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+  const auto since_start = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
   const Hash128 key = key_of(data, options);
   const FittedCache cache(cache_folder);
   if (const std::optional<std::string> bytes = cache.find(key)) {

@@ -1,12 +1,12 @@
-// The file of a head, little-endian: "WBHEAD", u16 version, u64 XXH3 of all that follows; then its numbers in the
-// order of write(), each array as u64 count and the elements.
-#include <fmt/format.h>
-
+// The file of a head, little-endian: "WBHEAD", u16 version, u64 XXH3 of all that follows; then its numbers in
+// the order of write(), each array as u64 count and the elements.
 #include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <type_traits>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "route/head.h"
@@ -63,7 +63,8 @@ class Reader {
   bool good_ = true;
 };
 
-// One list of fields for both directions. Booleans and enums travel as u32, so that any bits are safe to read.
+// One list of fields for both directions. Booleans and enums travel as u32, so that any bits are safe to
+// read.
 struct Fields {
   std::uint32_t scoring = 0, aggregation = 0, linear = 0;
   std::uint64_t dim = 0, top_k = 0, columns = 0, stride = 0;
@@ -79,7 +80,8 @@ bool all_below(const std::vector<std::uint32_t>& values, std::size_t limit) {
 }
 
 std::unexpected<Error> damaged(std::string_view why) {
-  return fail(ErrorCode::kCorrupt, fmt::format("the fitted head is damaged ({}); delete the file, and it is fitted anew", why));
+  return fail(ErrorCode::kCorrupt,
+              fmt::format("the fitted head is damaged ({}); delete the file, and it is fitted anew", why));
 }
 
 }  // namespace
@@ -90,7 +92,9 @@ std::string Head::serialize() const {
   w.number(static_cast<std::uint32_t>(aggregation_));
   w.number(static_cast<std::uint32_t>(linear_));
   for (const std::uint64_t n : {dim_, top_k_, columns_}) w.number(n);
-  for (const float f : {calibration_.temperature, calibration_.none_logit, calibration_.slope, calibration_.intercept}) w.number(f);
+  for (const float f :
+       {calibration_.temperature, calibration_.none_logit, calibration_.slope, calibration_.intercept})
+    w.number(f);
   w.array(points_);
   w.number(std::uint64_t{landmarks_.stride});
   w.number(weight_scale_);
@@ -120,7 +124,9 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   std::memcpy(&version, bytes.data() + kMagic.size(), sizeof version);
   std::memcpy(&checksum, bytes.data() + kMagic.size() + sizeof version, sizeof checksum);
   if (version != kVersion) {
-    return fail(ErrorCode::kUnsupported, fmt::format("the fitted head has format {}, this program reads {}; fit it anew", version, kVersion));
+    return fail(
+        ErrorCode::kUnsupported,
+        fmt::format("the fitted head has format {}, this program reads {}; fit it anew", version, kVersion));
   }
   const std::string_view body = bytes.substr(kHeader);
   if (hash64(body) != checksum) return damaged("its checksum is wrong");
@@ -130,7 +136,9 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   Head h;
   for (std::uint32_t* n : {&f.scoring, &f.aggregation, &f.linear}) r.number(*n);
   for (std::uint64_t* n : {&f.dim, &f.top_k, &f.columns}) r.number(*n);
-  for (float* n : {&h.calibration_.temperature, &h.calibration_.none_logit, &h.calibration_.slope, &h.calibration_.intercept}) r.number(*n);
+  for (float* n : {&h.calibration_.temperature, &h.calibration_.none_logit, &h.calibration_.slope,
+                   &h.calibration_.intercept})
+    r.number(*n);
   r.array(h.points_);
   r.number(f.stride);
   r.number(h.weight_scale_);
@@ -152,17 +160,19 @@ Result<Head> Head::deserialize(std::string_view bytes) {
   h.dim_ = f.dim, h.top_k_ = f.top_k, h.columns_ = f.columns;
   h.landmarks_.columns = f.dim, h.landmarks_.stride = f.stride;
   if (f.scoring > 1 || f.aggregation > 2 || f.dim == 0 || h.thresholds_.empty() ||
-      h.statistics_.routes.size() != h.thresholds_.size() || !all_below(h.labels_, h.routes()) || !all_below(h.column_routes_, h.routes())) {
+      h.statistics_.routes.size() != h.thresholds_.size() || !all_below(h.labels_, h.routes()) ||
+      !all_below(h.column_routes_, h.routes())) {
     return damaged("its sizes contradict each other");
   }
   const std::size_t count = h.landmarks_.rows(), features = count + (h.linear_ ? f.dim : 0);
   const std::size_t width = (f.columns + kHalfColumns - 1) / kHalfColumns * kHalfColumns;
-  const bool consistent = h.scoring_ == config::Scoring::kAurelio
-                              ? !h.labels_.empty() && h.points_.size() == h.labels_.size() * f.dim && f.top_k > 0
-                              : !h.column_routes_.empty() && f.columns >= h.column_routes_.size() &&
-                                    f.columns <= h.column_routes_.size() + 1 && features > 0 && f.stride >= f.dim &&
-                                    f.stride % kByteColumns == 0 && h.landmarks_.values.size() == count * f.stride &&
-                                    h.weights_.size() == features * width && h.calibration_.temperature > 0;
+  const bool consistent =
+      h.scoring_ == config::Scoring::kAurelio
+          ? !h.labels_.empty() && h.points_.size() == h.labels_.size() * f.dim && f.top_k > 0
+          : !h.column_routes_.empty() && f.columns >= h.column_routes_.size() &&
+                f.columns <= h.column_routes_.size() + 1 && features > 0 && f.stride >= f.dim &&
+                f.stride % kByteColumns == 0 && h.landmarks_.values.size() == count * f.stride &&
+                h.weights_.size() == features * width && h.calibration_.temperature > 0;
   if (!consistent) return damaged("its sizes contradict each other");
   return h;
 }

@@ -1,10 +1,10 @@
 // How a head is fitted: checks, features, the two regressions, calibration, thresholds.
-#include <fmt/format.h>
-
-#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <optional>
+
+#include <Eigen/Core>
+#include <fmt/format.h>
 
 #include "route/calibrate.h"
 #include "route/head.h"
@@ -20,31 +20,41 @@ using Eigen::Index;
 using Eigen::MatrixXf;
 
 constexpr float kRidgeLambda = 0.2F;
-constexpr float kRidgeShare = 5;       // of the ridge scores in the sum
-constexpr float kRidgeStart = 10;      // ridge scores times this are where the logistic regression sets out
-constexpr float kMostImbalance = 16;   // classes count alike up to this factor from the mean size
+constexpr float kRidgeShare = 5;      // of the ridge scores in the sum
+constexpr float kRidgeStart = 10;     // ridge scores times this are where the logistic regression sets out
+constexpr float kMostImbalance = 16;  // classes count alike up to this factor from the mean size
 // Of two utterances, one left out says how good one is, which is much worse than two: it would teach modesty.
 constexpr float kLeastToLeaveOut = 3;
-constexpr float kLargestWeight = 4096;  // among halves, which go from 6e-8 to 65,504
+constexpr float kLargestWeight = 4096;     // among halves, which go from 6e-8 to 65,504
 constexpr std::size_t kOwnThreshold = 10;  // utterances from which a route's own quantile counts
-constexpr float kShrinkage = 20;       // utterances' worth of weight that the global threshold keeps in a route's own
+constexpr float kShrinkage =
+    20;  // utterances' worth of weight that the global threshold keeps in a route's own
 
 Status check(const LabelledEmbeddings& data, const HeadOptions& options) {
-  const auto invalid = [](std::string sentence) { return fail(ErrorCode::kInvalidInput, std::move(sentence)); };
+  const auto invalid = [](std::string sentence) {
+    return fail(ErrorCode::kInvalidInput, std::move(sentence));
+  };
   if (data.dim == 0) return invalid("a head needs embeddings with at least one dimension");
-  if (data.routes == 0 || data.labels.empty()) return invalid("a head needs at least one route with an utterance; add utterances");
+  if (data.routes == 0 || data.labels.empty())
+    return invalid("a head needs at least one route with an utterance; add utterances");
   if (data.embeddings.size() != data.labels.size() * data.dim) {
-    return invalid(fmt::format("{} labels of {} dimensions need {} numbers, {} were given", data.labels.size(), data.dim,
-                               data.labels.size() * data.dim, data.embeddings.size()));
+    return invalid(fmt::format("{} labels of {} dimensions need {} numbers, {} were given",
+                               data.labels.size(), data.dim, data.labels.size() * data.dim,
+                               data.embeddings.size()));
   }
-  if (data.out_of_scope.size() % data.dim != 0) return invalid("the out-of-scope embeddings have another number of dimensions");
+  if (data.out_of_scope.size() % data.dim != 0)
+    return invalid("the out-of-scope embeddings have another number of dimensions");
   if (!options.thresholds.empty() && options.thresholds.size() != data.routes) {
-    return invalid(fmt::format("{} thresholds were given for {} routes", options.thresholds.size(), data.routes));
+    return invalid(
+        fmt::format("{} thresholds were given for {} routes", options.thresholds.size(), data.routes));
   }
-  if (!(options.reject_quantile >= 0 && options.reject_quantile < 1)) return invalid("reject_quantile must be from 0 to below 1");
-  if (options.scoring == config::Scoring::kAurelio && options.top_k == 0) return invalid("top_k must be at least 1");
+  if (!(options.reject_quantile >= 0 && options.reject_quantile < 1))
+    return invalid("reject_quantile must be from 0 to below 1");
+  if (options.scoring == config::Scoring::kAurelio && options.top_k == 0)
+    return invalid("top_k must be at least 1");
   for (const std::uint32_t label : data.labels) {
-    if (label >= data.routes) return invalid(fmt::format("label {} is not below the number of routes, {}", label, data.routes));
+    if (label >= data.routes)
+      return invalid(fmt::format("label {} is not below the number of routes, {}", label, data.routes));
   }
   const auto finite = [](float x) { return std::isfinite(x); };
   if (!std::all_of(data.embeddings.begin(), data.embeddings.end(), finite) ||
@@ -87,7 +97,8 @@ class HeadFitter {
     Head::Scratch scratch;
     std::vector<float> scores(data_.routes);
     for (std::size_t i = 0; i < data_.labels.size(); ++i) {
-      head_.leave_one_out_.push_back(head_.score_neighbours(data_.embeddings.subspan(i * data_.dim, data_.dim), scores, scratch, i));
+      head_.leave_one_out_.push_back(
+          head_.score_neighbours(data_.embeddings.subspan(i * data_.dim, data_.dim), scores, scratch, i));
     }
     count_routes();
   }
@@ -114,10 +125,13 @@ class HeadFitter {
     const auto dim = static_cast<Index>(data_.dim), inside = static_cast<Index>(data_.labels.size());
     x_.resize(dim, inside + static_cast<Index>(outside));
     x_.leftCols(inside) = Eigen::Map<const MatrixXf>(data_.embeddings.data(), dim, inside);
-    if (outside > 0) x_.rightCols(static_cast<Index>(outside)) = Eigen::Map<const MatrixXf>(data_.out_of_scope.data(), dim, static_cast<Index>(outside));
+    if (outside > 0)
+      x_.rightCols(static_cast<Index>(outside)) =
+          Eigen::Map<const MatrixXf>(data_.out_of_scope.data(), dim, static_cast<Index>(outside));
 
     const ByteRows rounded = ByteRows::of({x_.data(), static_cast<std::size_t>(x_.size())}, data_.dim);
-    for (std::size_t i = 0; i < rounded.rows(); ++i) rounded.decode(i, {x_.col(static_cast<Index>(i)).data(), data_.dim});
+    for (std::size_t i = 0; i < rounded.rows(); ++i)
+      rounded.decode(i, {x_.col(static_cast<Index>(i)).data(), data_.dim});
 
     Eigen::VectorXf counts = Eigen::VectorXf::Zero(static_cast<Index>(head_.columns_));
     for (const std::uint32_t c : columns_) counts[c] += 1;
@@ -148,10 +162,12 @@ class HeadFitter {
     if (!fit) return cancelled();
     favoured_.resize(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) usable_[i] = usable_[i] && !favoured_[i];
-    head_.calibration_ = calibrate(fit->left_out, head_.column_routes_.size(), columns_, usable_, favoured_, weights_);
+    head_.calibration_ =
+        calibrate(fit->left_out, head_.column_routes_.size(), columns_, usable_, favoured_, weights_);
     std::vector<float> probabilities(data_.routes);
     for (Index i = 0; i < static_cast<Index>(data_.labels.size()); ++i) {
-      head_.leave_one_out_.push_back(head_.decide({fit->left_out.col(i).data(), head_.columns_}, probabilities));
+      head_.leave_one_out_.push_back(
+          head_.decide({fit->left_out.col(i).data(), head_.columns_}, probabilities));
     }
     return {};
   }
@@ -164,9 +180,11 @@ class HeadFitter {
     if (stopped(30)) return std::nullopt;
     Regression fit = {.weights = kRidgeShare * ridge.weights, .left_out = kRidgeShare * ridge.leave_one_out};
     if (!alone()) {
-      const SoftmaxFit softmax = fit_kernel_softmax(kernel, columns_, offsets_, ridge, kRidgeStart, softmax_options());
+      const SoftmaxFit softmax =
+          fit_kernel_softmax(kernel, columns_, offsets_, ridge, kRidgeStart, softmax_options());
       const auto among = [&](std::span<const Index> chosen) -> MatrixXf {
-        return kernel(std::vector<Index>(chosen.begin(), chosen.end()), std::vector<Index>(chosen.begin(), chosen.end()));
+        return kernel(std::vector<Index>(chosen.begin(), chosen.end()),
+                      std::vector<Index>(chosen.begin(), chosen.end()));
       };
       if (!add(fit, softmax, among)) return std::nullopt;
     }
@@ -181,11 +199,13 @@ class HeadFitter {
     const MatrixXf gram = gram_of_rows(features, options_.threads);
     if (stopped(20)) return std::nullopt;
     const bool all_alike = (weights_.array() == 1.0F).all();
-    const RidgeFit ridge = fit_ridge(features, all_alike ? gram : MatrixXf(), targets(), weights_, kRidgeLambda, options_.threads);
+    const RidgeFit ridge = fit_ridge(features, all_alike ? gram : MatrixXf(), targets(), weights_,
+                                     kRidgeLambda, options_.threads);
     if (stopped(30)) return std::nullopt;
     Regression fit = {.weights = kRidgeShare * ridge.weights, .left_out = kRidgeShare * ridge.leave_one_out};
     if (!alone()) {
-      const SoftmaxFit softmax = fit_softmax(features, gram, columns_, offsets_, ridge, kRidgeStart, softmax_options());
+      const SoftmaxFit softmax =
+          fit_softmax(features, gram, columns_, offsets_, ridge, kRidgeStart, softmax_options());
       const auto among = [&](std::span<const Index> chosen) -> MatrixXf {
         const MatrixXf some = features(Eigen::all, std::vector<Index>(chosen.begin(), chosen.end()));
         return some.transpose() * some;
@@ -198,18 +218,22 @@ class HeadFitter {
     return fit;
   }
 
-  // One class has nothing to be told from: the regression on 1 is then a smooth density, 0 far from all utterances.
+  // One class has nothing to be told from: the regression on 1 is then a smooth density, 0 far from all
+  // utterances.
   [[nodiscard]] bool alone() const { return head_.columns_ == 1; }
 
   [[nodiscard]] MatrixXf targets() const {
-    MatrixXf out = MatrixXf::Constant(static_cast<Index>(head_.columns_), x_.cols(), alone() ? 0 : -1 / static_cast<float>(head_.columns_));
+    MatrixXf out = MatrixXf::Constant(static_cast<Index>(head_.columns_), x_.cols(),
+                                      alone() ? 0 : -1 / static_cast<float>(head_.columns_));
     for (Index i = 0; i < x_.cols(); ++i) out(columns_[static_cast<std::size_t>(i)], i) += 1;
     return out;
   }
 
   [[nodiscard]] SoftmaxOptions softmax_options() {
     SoftmaxOptions softmax{.threads = options_.threads, .keep_going = {}};
-    softmax.keep_going = [this, steps = softmax.iterations](int step) { return !stopped(30 + static_cast<std::size_t>(60 * step / steps)); };
+    softmax.keep_going = [this, steps = softmax.iterations](int step) {
+      return !stopped(30 + static_cast<std::size_t>(60 * step / steps));
+    };
     return softmax;
   }
 
@@ -221,22 +245,26 @@ class HeadFitter {
     return true;
   }
 
-  static std::unexpected<Error> cancelled() { return fail(ErrorCode::kCancelled, "the fit of the head was stopped"); }
+  static std::unexpected<Error> cancelled() {
+    return fail(ErrorCode::kCancelled, "the fit of the head was stopped");
+  }
 
   // landmarks [dim, M]; weights [columns, M (+ dim)].
   void store(const MatrixXf& landmarks, const MatrixXf& weights) {
-    head_.landmarks_ = ByteRows::of({landmarks.data(), static_cast<std::size_t>(landmarks.size())}, data_.dim);
+    head_.landmarks_ =
+        ByteRows::of({landmarks.data(), static_cast<std::size_t>(landmarks.size())}, data_.dim);
     head_.weight_scale_ = std::max(weights.cwiseAbs().maxCoeff(), 1e-20F) / kLargestWeight;
     const MatrixXf scaled = weights / head_.weight_scale_;
     const std::size_t width = (head_.columns_ + kHalfColumns - 1) / kHalfColumns * kHalfColumns;
     head_.weights_.assign(static_cast<std::size_t>(weights.cols()) * width, 0);
     for (Index i = 0; i < weights.cols(); ++i) {
-      to_halves({scaled.col(i).data(), head_.columns_}, std::span(head_.weights_).subspan(static_cast<std::size_t>(i) * width, head_.columns_));
+      to_halves({scaled.col(i).data(), head_.columns_},
+                std::span(head_.weights_).subspan(static_cast<std::size_t>(i) * width, head_.columns_));
     }
   }
 
-  // The quantile of what the utterances get when left out: over all, and per route where it has enough of them, drawn
-  // towards the one over all by what so few values cannot know.
+  // The quantile of what the utterances get when left out: over all, and per route where it has enough of
+  // them, drawn towards the one over all by what so few values cannot know.
   void set_thresholds() {
     std::vector<float> all;
     std::vector<std::vector<float>> own(data_.routes);
@@ -252,7 +280,8 @@ class HeadFitter {
       threshold = global;
       const auto n = static_cast<float>(own[r].size());
       if (own[r].size() >= kOwnThreshold) {
-        threshold = (n * quantile(std::move(own[r]), options_.reject_quantile) + kShrinkage * global) / (n + kShrinkage);
+        threshold = (n * quantile(std::move(own[r]), options_.reject_quantile) + kShrinkage * global) /
+                    (n + kShrinkage);
       }
       if (!options_.thresholds.empty() && options_.thresholds[r]) threshold = *options_.thresholds[r];
     }
@@ -274,7 +303,8 @@ class HeadFitter {
       if (sizes_[label] < 2 || favoured(i)) continue;
       counted += 1;
       s.accuracy += right;
-      ReliabilityBin& bin = s.reliability[static_cast<std::size_t>(std::clamp(d.probability * 10.0F, 0.0F, 9.0F))];
+      ReliabilityBin& bin =
+          s.reliability[static_cast<std::size_t>(std::clamp(d.probability * 10.0F, 0.0F, 9.0F))];
       ++bin.count;
       bin.accuracy += right;
       bin.mean_probability += static_cast<double>(d.probability);
@@ -300,9 +330,9 @@ class HeadFitter {
   const LabelledEmbeddings& data_;
   const HeadOptions& options_;
   Head head_;
-  MatrixXf x_;                          // [dim, n + m], rounded to bytes as the landmarks of the head are
-  std::vector<std::uint32_t> columns_;  // the column of each example
-  std::vector<std::size_t> sizes_;      // utterances of each route
+  MatrixXf x_;                           // [dim, n + m], rounded to bytes as the landmarks of the head are
+  std::vector<std::uint32_t> columns_;   // the column of each example
+  std::vector<std::size_t> sizes_;       // utterances of each route
   std::vector<bool> usable_, favoured_;  // kernel_features.h says who is favoured
   Eigen::VectorXf offsets_, weights_;
 };

@@ -21,7 +21,9 @@ double ratio(std::size_t part, std::size_t whole) {
 
 void count_routes(std::span<const Judgement> judgements, std::span<const std::string> routes, Metrics& out) {
   const std::size_t none = routes.size();
-  const auto slot = [none](std::uint32_t route) { return route == Decision::kNoRoute ? none : std::size_t{route}; };
+  const auto slot = [none](std::uint32_t route) {
+    return route == Decision::kNoRoute ? none : std::size_t{route};
+  };
   for (const std::string& name : routes) out.routes.push_back({.route = name});
   out.routes.push_back({.route = std::string(kDefaultName)});
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> confusions;
@@ -31,8 +33,10 @@ void count_routes(std::span<const Judgement> judgements, std::span<const std::st
     WAYBILL_CHECK(label < out.routes.size() && decided < out.routes.size());
     ++out.routes[label].support;
     ++out.routes[decided].decided;
-    if (label == decided) ++out.routes[label].correct;
-    else ++confusions[{label, decided}];
+    if (label == decided)
+      ++out.routes[label].correct;
+    else
+      ++confusions[{label, decided}];
   }
   for (const auto& [pair, count] : confusions) {
     out.confusions.push_back({out.routes[pair.first].route, out.routes[pair.second].route, count});
@@ -49,7 +53,8 @@ void count_routes(std::span<const Judgement> judgements, std::span<const std::st
     out.macro_f1 += out.routes[i].f1();
   }
   if (supported == 0) return;
-  for (double* mean : {&out.macro_precision, &out.macro_recall, &out.macro_f1}) *mean /= static_cast<double>(supported);
+  for (double* mean : {&out.macro_precision, &out.macro_recall, &out.macro_f1})
+    *mean /= static_cast<double>(supported);
 }
 
 void count_scope(std::span<const Judgement> judgements, Metrics& out) {
@@ -89,7 +94,9 @@ void count_reliability(std::span<const Judgement> judgements, Metrics& out) {
     right[bin] += judgement.best == judgement.label ? 1 : 0;
   }
   for (std::size_t i = 0; i < kBins; ++i) {
-    ScoreBin bin{.low = static_cast<double>(i) / kBins, .high = static_cast<double>(i + 1) / kBins, .count = counts[i]};
+    ScoreBin bin{.low = static_cast<double>(i) / kBins,
+                 .high = static_cast<double>(i + 1) / kBins,
+                 .count = counts[i]};
     if (bin.count != 0) {
       bin.mean_score = scores[i] / static_cast<double>(bin.count);
       bin.accuracy = right[i] / static_cast<double>(bin.count);
@@ -128,7 +135,8 @@ double auroc(std::span<const float> positive, std::span<const float> negative) {
 double percentile(std::span<double> values, double q) {
   if (values.empty()) return 0;
   const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(values.size())));
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(rank, 1, values.size()) - 1);
+  const auto at =
+      values.begin() + static_cast<std::ptrdiff_t>(std::clamp<std::size_t>(rank, 1, values.size()) - 1);
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }

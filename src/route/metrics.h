@@ -11,7 +11,8 @@
 
 namespace waybill::route {
 
-// One labelled text and what became of it. kNoRoute as a label: it belongs to no route; as `decided`: the default.
+// One labelled text and what became of it. kNoRoute as a label: it belongs to no route; as `decided`: the
+// default.
 struct Judgement {
   std::uint32_t label = Decision::kNoRoute;
   std::uint32_t best = Decision::kNoRoute;     // the best route, threshold or not
@@ -20,9 +21,9 @@ struct Judgement {
 };
 
 struct RouteMetrics {
-  std::string route;          // "(default)" for the texts of no route and the decisions for none
-  std::size_t support = 0;    // texts with this label
-  std::size_t decided = 0;    // texts decided for it
+  std::string route;        // "(default)" for the texts of no route and the decisions for none
+  std::size_t support = 0;  // texts with this label
+  std::size_t decided = 0;  // texts decided for it
   std::size_t correct = 0;
   [[nodiscard]] double precision() const noexcept;  // 0 when nothing was decided for it
   [[nodiscard]] double recall() const noexcept;     // 0 without support
@@ -51,24 +52,27 @@ struct Metrics {
 
   // Of the out-of-scope texts; NaN when there are none.
   double out_of_scope_recall = 0;  // sent to the default route
-  double out_of_scope_auroc = 0;   // P(score of an in-scope text > score of an out-of-scope text), ties count half
+  double out_of_scope_auroc =
+      0;  // P(score of an in-scope text > score of an out-of-scope text), ties count half
 
   double decision_accuracy = 0;  // of all texts: the labelled route, or default where out of scope
 
-  // Precision, recall and F1 of decisions (thresholds applied). The macro averages are over routes with support,
-  // the default not counted.
+  // Precision, recall and F1 of decisions (thresholds applied). The macro averages are over routes with
+  // support, the default not counted.
   std::vector<RouteMetrics> routes;  // in the order of the router; "(default)" last
   double macro_precision = 0, macro_recall = 0, macro_f1 = 0;
 
   std::vector<ConfusionPair> confusions;  // label != decided, most frequent first
 
-  // How far the score of the best route is to be believed, on in-scope texts: ten bins of equal width, and the mean
-  // distance between score and accuracy weighted by bin (expected calibration error, Naeini et al. 2015).
+  // How far the score of the best route is to be believed, on in-scope texts: ten bins of equal width, and
+  // the mean distance between score and accuracy weighted by bin (expected calibration error, Naeini et al.
+  // 2015).
   std::vector<ScoreBin> reliability;
   double calibration_error = 0;
 };
 
-[[nodiscard]] Metrics compute_metrics(std::span<const Judgement> judgements, std::span<const std::string> routes);
+[[nodiscard]] Metrics compute_metrics(std::span<const Judgement> judgements,
+                                      std::span<const std::string> routes);
 
 // P(a > b) + P(a = b) / 2 for a of `positive` and b of `negative`; NaN when one is empty.
 [[nodiscard]] double auroc(std::span<const float> positive, std::span<const float> negative);

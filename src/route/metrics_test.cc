@@ -1,9 +1,9 @@
 #include "route/metrics.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include <cmath>
 
 namespace waybill::route {
 namespace {
@@ -34,10 +34,12 @@ TEST(Metrics, AccuracySetsThresholdsAsideAndTheRestDoesNot) {
 }
 
 TEST(Metrics, PrecisionAndRecallPerRouteWithTheDefaultLast) {
-  const std::vector<Judgement> judgements = {
-      {.label = 0, .best = 0, .decided = 0, .score = 1}, {.label = 0, .best = 1, .decided = 1, .score = 1},
-      {.label = 1, .best = 1, .decided = 1, .score = 1}, {.label = 1, .best = 1, .decided = kNone, .score = 1},
-      {.label = 1, .best = 0, .decided = 0, .score = 1}, {.label = 0, .best = 1, .decided = 1, .score = 1}};
+  const std::vector<Judgement> judgements = {{.label = 0, .best = 0, .decided = 0, .score = 1},
+                                             {.label = 0, .best = 1, .decided = 1, .score = 1},
+                                             {.label = 1, .best = 1, .decided = 1, .score = 1},
+                                             {.label = 1, .best = 1, .decided = kNone, .score = 1},
+                                             {.label = 1, .best = 0, .decided = 0, .score = 1},
+                                             {.label = 0, .best = 1, .decided = 1, .score = 1}};
   const Metrics m = compute_metrics(judgements, kRoutes);
   ASSERT_EQ(m.routes.size(), 4U);
   EXPECT_DOUBLE_EQ(m.routes[0].precision(), 0.5);
@@ -51,12 +53,14 @@ TEST(Metrics, PrecisionAndRecallPerRouteWithTheDefaultLast) {
 }
 
 TEST(Metrics, ConfusionsComeMostFrequentFirst) {
-  const std::vector<Judgement> judgements = {
-      {.label = 1, .best = 0, .decided = 0, .score = 1}, {.label = 0, .best = 1, .decided = 1, .score = 1},
-      {.label = 0, .best = 1, .decided = 1, .score = 1}, {.label = 2, .best = 2, .decided = kNone, .score = 1}};
+  const std::vector<Judgement> judgements = {{.label = 1, .best = 0, .decided = 0, .score = 1},
+                                             {.label = 0, .best = 1, .decided = 1, .score = 1},
+                                             {.label = 0, .best = 1, .decided = 1, .score = 1},
+                                             {.label = 2, .best = 2, .decided = kNone, .score = 1}};
   const Metrics m = compute_metrics(judgements, kRoutes);
   std::vector<std::string> lines;
-  for (const ConfusionPair& pair : m.confusions) lines.push_back(pair.label + ">" + pair.decided + " " + std::to_string(pair.count));
+  for (const ConfusionPair& pair : m.confusions)
+    lines.push_back(pair.label + ">" + pair.decided + " " + std::to_string(pair.count));
   EXPECT_THAT(lines, ElementsAre("a>b 2", "b>a 1", "c>(default) 1"));
 }
 

@@ -10,17 +10,19 @@
 
 namespace waybill::route {
 
-// Whether the case of ASCII letters changes the token ids of no text without '['. Looks through the vocabulary (about
-// a millisecond).
+// Whether the case of ASCII letters changes the token ids of no text without '['. Looks through the
+// vocabulary (about a millisecond).
 [[nodiscard]] bool case_is_irrelevant(const embed::Tokenizer& tokenizer);
 
-// Maps prompts that cannot differ in their token ids, and so not in their decision, to one spelling. Only what is
-// provable for BERT WordPiece:
+// Maps prompts that cannot differ in their token ids, and so not in their decision, to one spelling. Only
+// what is provable for BERT WordPiece:
 //
-// - Runs of space, tab, CR and LF become one space, and those at the ends go: the tokenizer splits words there and
-//   nowhere looks at how much there was. (No other white space: vertical tab and form feed are control characters,
-//   which the tokenizer drops, joining the words beside them.)
-// - A-Z become a-z when the tokenizer lower-cases and the prompt has no '[', so that no special token ("[SEP]" is
+// - Runs of space, tab, CR and LF become one space, and those at the ends go: the tokenizer splits words
+// there and
+//   nowhere looks at how much there was. (No other white space: vertical tab and form feed are control
+//   characters, which the tokenizer drops, joining the words beside them.)
+// - A-Z become a-z when the tokenizer lower-cases and the prompt has no '[', so that no special token
+// ("[SEP]" is
 //   one, "[sep]" is not) can stand in it. Letters outside ASCII stay as they are.
 //
 // Immutable and thread-safe.

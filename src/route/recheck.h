@@ -8,13 +8,14 @@
 
 namespace waybill::route {
 
-// Low precision moves an embedding a little, and only a decision that was close to begin with can tip over. So a
-// prompt is first encoded by a fast model (int8); when its decision is closer to a border than three standard
-// deviations of the noise, it is encoded once more by the exact model (int16), on whose vectors the head was fitted.
-// That happens to some 3 % of prompts (docs/decisions/0005).
+// Low precision moves an embedding a little, and only a decision that was close to begin with can tip over.
+// So a prompt is first encoded by a fast model (int8); when its decision is closer to a border than three
+// standard deviations of the noise, it is encoded once more by the exact model (int16), on whose vectors the
+// head was fitted. That happens to some 3 % of prompts (docs/decisions/0005).
 //
-// A decision has two borders: the lead of the best route over the second, and the threshold of the best route. The
-// noise in both is measured at load, in log-odds, on utterances that were encoded by both models. Immutable.
+// A decision has two borders: the lead of the best route over the second, and the threshold of the best
+// route. The noise in both is measured at load, in log-odds, on utterances that were encoded by both models.
+// Immutable.
 class RecheckGuard {
  public:
   static constexpr float kDeviations = 3;
@@ -23,12 +24,13 @@ class RecheckGuard {
   RecheckGuard() = default;  // nothing is close
 
   // exact and fast: [n, head.dim()], the embeddings of the same texts by both models.
-  [[nodiscard]] static RecheckGuard fit(const Head& head, std::span<const float> exact, std::span<const float> fast);
+  [[nodiscard]] static RecheckGuard fit(const Head& head, std::span<const float> exact,
+                                        std::span<const float> fast);
 
   // Whether `said`, about a fast embedding, might be another decision about the exact one.
   [[nodiscard]] bool is_close(const HeadDecision& said, std::span<const float> thresholds) const noexcept;
 
-  [[nodiscard]] float lead() const noexcept { return lead_; }            // log-odds (aurelio: aggregate)
+  [[nodiscard]] float lead() const noexcept { return lead_; }              // log-odds (aurelio: aggregate)
   [[nodiscard]] float acceptance() const noexcept { return acceptance_; }  // the same
 
  private:

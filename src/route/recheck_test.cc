@@ -1,10 +1,10 @@
 #include "route/recheck.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <random>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace waybill::route {
 namespace {
@@ -22,7 +22,10 @@ class Recheck : public testing::Test {
         labels_.push_back(r);
       }
     }
-    head_.emplace(Head::fit({.embeddings = exact_, .labels = labels_, .dim = kDim, .routes = kRoutes, .out_of_scope = {}}).value());
+    head_.emplace(
+        Head::fit(
+            {.embeddings = exact_, .labels = labels_, .dim = kDim, .routes = kRoutes, .out_of_scope = {}})
+            .value());
   }
 
   // A unit vector around the axis of a route.
@@ -55,7 +58,8 @@ class Recheck : public testing::Test {
   std::vector<float> noisy(const std::vector<float>& from, float noise) {
     std::vector<float> out;
     for (std::size_t i = 0; i < from.size(); i += kDim) {
-      std::vector<float> x(from.begin() + static_cast<std::ptrdiff_t>(i), from.begin() + static_cast<std::ptrdiff_t>(i + kDim));
+      std::vector<float> x(from.begin() + static_cast<std::ptrdiff_t>(i),
+                           from.begin() + static_cast<std::ptrdiff_t>(i + kDim));
       for (float& v : x) v += noise * normal_(random_) / std::sqrt(static_cast<float>(kDim));
       append_unit(std::move(x), out);
     }
@@ -73,7 +77,9 @@ TEST_F(Recheck, NothingIsCloseWithoutNoise) {
   const RecheckGuard guard = RecheckGuard::fit(*head_, exact_, exact_);
   EXPECT_EQ(guard.lead(), 0);
   EXPECT_EQ(guard.acceptance(), 0);
-  EXPECT_FALSE(guard.is_close({.best = 0, .second = 1, .probability = 0.9F, .margin = 0.001F, .accepted = true}, head_->thresholds()));
+  EXPECT_FALSE(
+      guard.is_close({.best = 0, .second = 1, .probability = 0.9F, .margin = 0.001F, .accepted = true},
+                     head_->thresholds()));
 }
 
 TEST_F(Recheck, MoreNoiseMeansWiderBorders) {
@@ -109,9 +115,12 @@ TEST_F(Recheck, EveryDecisionThatTheNoiseTurnsIsCaught) {
 TEST_F(Recheck, TwoRejectedRoutesThatAreLevelAreNoCloseCall) {
   const RecheckGuard guard = RecheckGuard::fit(*head_, exact_, noisy(exact_, 0.02F));
   const std::vector<float> thresholds(kRoutes, 0.9F);
-  EXPECT_FALSE(guard.is_close({.best = 0, .second = 1, .probability = 0.05F, .margin = 0, .accepted = false}, thresholds));
-  EXPECT_TRUE(guard.is_close({.best = 0, .second = 1, .probability = 0.97F, .margin = 0, .accepted = true}, thresholds));
-  EXPECT_TRUE(guard.is_close({.best = 0, .second = 1, .probability = 0.9F, .margin = 50, .accepted = true}, thresholds));
+  EXPECT_FALSE(guard.is_close({.best = 0, .second = 1, .probability = 0.05F, .margin = 0, .accepted = false},
+                              thresholds));
+  EXPECT_TRUE(guard.is_close({.best = 0, .second = 1, .probability = 0.97F, .margin = 0, .accepted = true},
+                             thresholds));
+  EXPECT_TRUE(guard.is_close({.best = 0, .second = 1, .probability = 0.9F, .margin = 50, .accepted = true},
+                             thresholds));
 }
 
 }  // namespace

@@ -37,13 +37,21 @@ void StaticSlot::wait() const {
 }
 
 Decision Router::Impl::route_decision(std::uint32_t route, float score, Tier tier, Reason reason) const {
-  return {.index = route, .route = routes[route].name, .model = routes[route].model, .score = score, .tier = tier,
+  return {.index = route,
+          .route = routes[route].name,
+          .model = routes[route].model,
+          .score = score,
+          .tier = tier,
           .reason = reason};
 }
 
 Decision Router::Impl::default_decision(float score, Reason reason) const {
-  return {.index = default_index, .route = default_name, .model = default_model, .score = score,
-          .tier = Tier::kDefault, .reason = reason};
+  return {.index = default_index,
+          .route = default_name,
+          .model = default_model,
+          .score = score,
+          .tier = Tier::kDefault,
+          .reason = reason};
 }
 
 // Empty when the rules leave it open; scratch.rules then says what they veto.
@@ -67,25 +75,28 @@ std::optional<Decision> Router::Impl::decide_by_rules(std::string_view prompt, D
   return std::nullopt;
 }
 
-// The vetoes are part of the key, for they are part of what the decision depends on. Where a long text is cut by its
-// bytes, blanks count, and only the very same prompt is the same; a text of fewer bytes than the model takes tokens
-// is never cut.
+// The vetoes are part of the key, for they are part of what the decision depends on. Where a long text is cut
+// by its bytes, blanks count, and only the very same prompt is the same; a text of fewer bytes than the model
+// takes tokens is never cut.
 std::optional<Hash128> Router::Impl::key_of(std::string_view prompt, DecideScratch& scratch) const {
   if (cache.capacity() == 0 || prompt.size() > PromptNormalizer::kMaxBytes) return std::nullopt;
   const std::vector<std::uint64_t>& vetoes = scratch.rules.veto_bits;
   const bool any = std::any_of(vetoes.begin(), vetoes.end(), [](std::uint64_t bits) { return bits != 0; });
   const std::uint64_t seed = any ? hash64(std::as_bytes(std::span(vetoes))) : 0;
-  if (text.long_text != embed::LongText::kHead && prompt.size() > model.config().max_tokens - 2) return hash128(prompt, seed);
+  if (text.long_text != embed::LongText::kHead && prompt.size() > model.config().max_tokens - 2)
+    return hash128(prompt, seed);
   normalizer.normalize(prompt, scratch.normalized);
   return hash128(scratch.normalized, seed);
 }
 
-std::optional<Decision> Router::Impl::decide_by_cache(const std::optional<Hash128>& key, const RuleOutcome& outcome) const {
+std::optional<Decision> Router::Impl::decide_by_cache(const std::optional<Hash128>& key,
+                                                      const RuleOutcome& outcome) const {
   if (!key) return std::nullopt;
   const std::optional<CachedDecision> cached = cache.find(*key);
   if (!cached) return std::nullopt;
-  Decision decision = cached->to_default ? default_decision(cached->score, Reason::kCache)
-                                         : route_decision(cached->route, cached->score, Tier::kCache, Reason::kCache);
+  Decision decision = cached->to_default
+                          ? default_decision(cached->score, Reason::kCache)
+                          : route_decision(cached->route, cached->score, Tier::kCache, Reason::kCache);
   decision.tier = Tier::kCache;
   if (cached->vetoed) decision.rule = outcome.veto_rule;
   return decision;
@@ -106,10 +117,12 @@ void Router::Impl::tokenize(std::string_view prompt, DecideScratch& scratch) con
 }
 
 // By the static tier where its gate opens, or whatever it thinks when it is `alone`.
-std::optional<Decision> Router::Impl::decide_by_static(DecideScratch& scratch, bool alone, HeadDecision* why) const {
+std::optional<Decision> Router::Impl::decide_by_static(DecideScratch& scratch, bool alone,
+                                                       HeadDecision* why) const {
   const StaticTier* const tier = static_slot.get();
   if (tier == nullptr) return std::nullopt;
-  const HeadDecision said = tier->score(scratch.ids, scratch.static_embedding, scratch.static_scores, scratch.head);
+  const HeadDecision said =
+      tier->score(scratch.ids, scratch.static_embedding, scratch.static_scores, scratch.head);
   if (why != nullptr) *why = said;
   if (tier->gate().opens(said.margin) && !scratch.rules.vetoed(said.best)) {
     return route_decision(said.best, said.probability, Tier::kStatic, Reason::kMargin);
@@ -122,7 +135,8 @@ std::optional<Decision> Router::Impl::decide_by_static(DecideScratch& scratch, b
   return decision;
 }
 
-// The best route if it is not vetoed and above its threshold; the best one that is not vetoed if that is above its own.
+// The best route if it is not vetoed and above its threshold; the best one that is not vetoed if that is
+// above its own.
 Decision Router::Impl::choose(const HeadDecision& said, std::span<const float> scores,
                               std::span<const float> thresholds, const RuleOutcome& outcome) const {
   if (!outcome.vetoed(said.best)) {
@@ -134,8 +148,9 @@ Decision Router::Impl::choose(const HeadDecision& said, std::span<const float> s
     if (outcome.vetoed(i) || scores[i] < thresholds[i]) continue;
     if (next == Decision::kNoRoute || scores[i] > scores[next]) next = i;
   }
-  Decision decision = next == Decision::kNoRoute ? default_decision(said.probability, Reason::kVetoed)
-                                                 : route_decision(next, scores[next], Tier::kEncoder, Reason::kVetoed);
+  Decision decision = next == Decision::kNoRoute
+                          ? default_decision(said.probability, Reason::kVetoed)
+                          : route_decision(next, scores[next], Tier::kEncoder, Reason::kVetoed);
   decision.rule = outcome.veto_rule;
   return decision;
 }
@@ -151,7 +166,8 @@ void Router::Impl::embed(const embed::Model& encoder, DecideScratch& scratch) co
   scratch.windows.resize(batch.sequences() * dim);
   encoder.forward(batch, scratch.windows, scratch.workspace);
   scratch.lengths.resize(batch.sequences());
-  for (std::size_t i = 0; i < scratch.lengths.size(); ++i) scratch.lengths[i] = scratch.offsets[i + 1] - scratch.offsets[i] - 2;
+  for (std::size_t i = 0; i < scratch.lengths.size(); ++i)
+    scratch.lengths[i] = scratch.offsets[i + 1] - scratch.offsets[i] - 2;
   embed::average_windows(scratch.windows, scratch.lengths, scratch.embedding);
 }
 
@@ -179,11 +195,20 @@ HeadDecision Router::Impl::encode_and_score(DecideScratch& scratch) const {
 void Router::Impl::count(const Decision& decision) const noexcept {
   if (decision.degraded) degraded.add();
   switch (decision.tier) {
-    case Tier::kRule: by_rule.add(); break;
-    case Tier::kCache: break;  // the cache counts its hits
-    case Tier::kStatic: by_static.add(); break;
-    case Tier::kEncoder: by_encoder.add(); break;
-    case Tier::kDefault: by_default.add(); break;
+    case Tier::kRule:
+      by_rule.add();
+      break;
+    case Tier::kCache:
+      break;  // the cache counts its hits
+    case Tier::kStatic:
+      by_static.add();
+      break;
+    case Tier::kEncoder:
+      by_encoder.add();
+      break;
+    case Tier::kDefault:
+      by_default.add();
+      break;
   }
 }
 
@@ -237,7 +262,8 @@ bool Router::is_close_call(std::span<const float> embedding, DecideScratch& scra
   return impl_->is_close(impl_->score(embedding, scratch), scratch.rules);
 }
 
-Decision Router::Impl::finish(const HeadDecision& said, const std::optional<Hash128>& key, DecideScratch& scratch) const {
+Decision Router::Impl::finish(const HeadDecision& said, const std::optional<Hash128>& key,
+                              DecideScratch& scratch) const {
   const Decision decision = choose(said, scratch.scores, head->thresholds(), scratch.rules);
   remember(key, decision);
   count(decision);
@@ -289,22 +315,26 @@ Explanation Router::explain(std::string_view prompt, DecideScratch& scratch, std
   return explain_embedding(prompt, scratch.embedding, scratch, nearest, runners_up);
 }
 
-Explanation Router::explain_embedding(std::string_view prompt, std::span<const float> embedding, DecideScratch& scratch,
-                                      std::size_t nearest, std::size_t runners_up) const {
+Explanation Router::explain_embedding(std::string_view prompt, std::span<const float> embedding,
+                                      DecideScratch& scratch, std::size_t nearest,
+                                      std::size_t runners_up) const {
   const std::optional<Decision> ruled = impl_->decide_by_rules(prompt, scratch);
   if (!impl_->head) return {.decision = *ruled};
   Explanation out;
   const HeadDecision said = impl_->score(embedding, scratch);
-  out.decision = ruled ? *ruled : impl_->choose(said, scratch.scores, impl_->head->thresholds(), scratch.rules);
+  out.decision =
+      ruled ? *ruled : impl_->choose(said, scratch.scores, impl_->head->thresholds(), scratch.rules);
   out.threshold = impl_->head->thresholds()[said.best];
   impl_->add_runners_up(scratch.scores, runners_up, out);
   impl_->add_nearest(embedding, nearest, out);
   return out;
 }
 
-void Router::Impl::add_runners_up(std::span<const float> scores, std::size_t runners_up, Explanation& out) const {
+void Router::Impl::add_runners_up(std::span<const float> scores, std::size_t runners_up,
+                                  Explanation& out) const {
   if (runners_up == 0) return;
-  for (std::uint32_t i = 0; i < scores.size(); ++i) out.runners_up.push_back({.route = i, .score = scores[i]});
+  for (std::uint32_t i = 0; i < scores.size(); ++i)
+    out.runners_up.push_back({.route = i, .score = scores[i]});
   const std::size_t count = std::min(runners_up, out.runners_up.size());
   std::partial_sort(out.runners_up.begin(), out.runners_up.begin() + static_cast<std::ptrdiff_t>(count),
                     out.runners_up.end(), [](const ScoredRoute& a, const ScoredRoute& b) {
@@ -313,18 +343,21 @@ void Router::Impl::add_runners_up(std::span<const float> scores, std::size_t run
   out.runners_up.resize(count);
 }
 
-void Router::Impl::add_nearest(std::span<const float> embedding, std::size_t nearest, Explanation& out) const {
+void Router::Impl::add_nearest(std::span<const float> embedding, std::size_t nearest,
+                               Explanation& out) const {
   if (nearest == 0) return;
   const std::size_t dim = training.dim;
   for (std::size_t i = 0; i < training.utterances(); ++i) {
     const auto row = std::span(training.embeddings).subspan(i * dim, dim);
-    out.nearest.push_back({.route = training.labels[i],
-                           .text = training.texts[i],
-                           .similarity = std::inner_product(row.begin(), row.end(), embedding.begin(), 0.0F)});
+    out.nearest.push_back(
+        {.route = training.labels[i],
+         .text = training.texts[i],
+         .similarity = std::inner_product(row.begin(), row.end(), embedding.begin(), 0.0F)});
   }
   const std::size_t count = std::min(nearest, out.nearest.size());
-  std::partial_sort(out.nearest.begin(), out.nearest.begin() + static_cast<std::ptrdiff_t>(count), out.nearest.end(),
-                    [](const NearestUtterance& a, const NearestUtterance& b) { return a.similarity > b.similarity; });
+  std::partial_sort(
+      out.nearest.begin(), out.nearest.begin() + static_cast<std::ptrdiff_t>(count), out.nearest.end(),
+      [](const NearestUtterance& a, const NearestUtterance& b) { return a.similarity > b.similarity; });
   out.nearest.resize(count);
 }
 
@@ -342,8 +375,13 @@ ExactCacheStats Router::cache_stats() const noexcept { return impl_->cache.stats
 
 RouterCounts Router::counts() const noexcept {
   const auto value = [](const Count& count) { return count.value.load(std::memory_order_relaxed); };
-  return {.rule = value(impl_->by_rule), .cache = impl_->cache.stats().hits, .static_tier = value(impl_->by_static),
-          .encoder = value(impl_->by_encoder), .fallback = value(impl_->by_default), .degraded = value(impl_->degraded), .rechecked = value(impl_->rechecked)};
+  return {.rule = value(impl_->by_rule),
+          .cache = impl_->cache.stats().hits,
+          .static_tier = value(impl_->by_static),
+          .encoder = value(impl_->by_encoder),
+          .fallback = value(impl_->by_default),
+          .degraded = value(impl_->degraded),
+          .rechecked = value(impl_->rechecked)};
 }
 
 }  // namespace waybill::route

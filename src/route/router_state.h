@@ -2,8 +2,8 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -48,7 +48,10 @@ struct alignas(64) Count {
 
 struct Router::Impl {
   Impl(const embed::Model& encoder, const embed::Model* exact_encoder, std::size_t cache_bytes)
-      : model(encoder), exact(exact_encoder), normalizer(case_is_irrelevant(encoder.tokenizer())), cache(cache_bytes) {}
+      : model(encoder),
+        exact(exact_encoder),
+        normalizer(case_is_irrelevant(encoder.tokenizer())),
+        cache(cache_bytes) {}
 
   // What the utterances were embedded with.
   [[nodiscard]] const embed::Model& reference() const noexcept { return exact != nullptr ? *exact : model; }
@@ -60,17 +63,20 @@ struct Router::Impl {
   void start_static(const config::Config& config, const RouterOptions& options, HeadOptions head_settings);
 
   // router.cc; all thread-safe
-  [[nodiscard]] std::optional<Decision> decide_by_rules(std::string_view prompt, DecideScratch& scratch) const;
+  [[nodiscard]] std::optional<Decision> decide_by_rules(std::string_view prompt,
+                                                        DecideScratch& scratch) const;
   [[nodiscard]] std::optional<Hash128> key_of(std::string_view prompt, DecideScratch& scratch) const;
-  [[nodiscard]] std::optional<Decision> decide_by_cache(const std::optional<Hash128>& key, const RuleOutcome& outcome) const;
+  [[nodiscard]] std::optional<Decision> decide_by_cache(const std::optional<Hash128>& key,
+                                                        const RuleOutcome& outcome) const;
   [[nodiscard]] std::optional<Decision> decide_by_static(DecideScratch& scratch, bool alone,
                                                          HeadDecision* why = nullptr) const;
   [[nodiscard]] std::optional<Decision> decide_cheaply(std::string_view prompt, DecideScratch& scratch,
                                                        std::optional<Hash128>& key) const;
   // The end of the road: decides, remembers and counts.
-  [[nodiscard]] Decision finish(const HeadDecision& said, const std::optional<Hash128>& key, DecideScratch& scratch) const;
-  // Scores what the fast model made of the prompt in scratch.ids; a close call is encoded and scored once more, and
-  // scratch.embedding is then the exact one.
+  [[nodiscard]] Decision finish(const HeadDecision& said, const std::optional<Hash128>& key,
+                                DecideScratch& scratch) const;
+  // Scores what the fast model made of the prompt in scratch.ids; a close call is encoded and scored once
+  // more, and scratch.embedding is then the exact one.
   [[nodiscard]] HeadDecision encode_and_score(DecideScratch& scratch) const;
   [[nodiscard]] Decision choose(const HeadDecision& said, std::span<const float> scores,
                                 std::span<const float> thresholds, const RuleOutcome& outcome) const;
@@ -94,15 +100,15 @@ struct Router::Impl {
   std::uint32_t default_index = Decision::kNoRoute;
   RuleSet rules;
   TrainingSet training;
-  std::optional<Head> head;  // empty when there are no utterances
+  std::optional<Head> head;            // empty when there are no utterances
   std::vector<HeadDecision> held_out;  // of `head`, one for each utterance
   PromptNormalizer normalizer;
-  bool degrades = false;     // the static tier may decide alone
+  bool degrades = false;  // the static tier may decide alone
   LoadStats stats;
 
   mutable ExactCache cache;
   mutable Count by_rule, by_static, by_encoder, by_default, degraded, rechecked;
-  StaticSlot static_slot;    // last: its thread uses the rest
+  StaticSlot static_slot;  // last: its thread uses the rest
 };
 
 }  // namespace waybill::route

@@ -1,13 +1,13 @@
 // The router on the real model with a handful of routes.
 #include "route/router.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "route/fit.h"
@@ -28,12 +28,14 @@ config::Route make_route(std::string name, std::vector<std::string> texts) {
 }
 
 std::vector<config::Route> three_routes() {
-  return {make_route("weather", {"will it rain tomorrow", "what is the weather like in Paris", "is it going to snow this weekend",
-                                 "how hot will it get today", "do I need an umbrella"}),
-          make_route("banking", {"what is my account balance", "transfer money to my savings account",
-                                 "my credit card was stolen", "how do I pay this bill", "show my last transactions"}),
-          make_route("music", {"play some jazz", "skip this song", "turn up the volume", "who sings this track",
-                               "add this song to my playlist"})};
+  return {make_route("weather", {"will it rain tomorrow", "what is the weather like in Paris",
+                                 "is it going to snow this weekend", "how hot will it get today",
+                                 "do I need an umbrella"}),
+          make_route("banking",
+                     {"what is my account balance", "transfer money to my savings account",
+                      "my credit card was stolen", "how do I pay this bill", "show my last transactions"}),
+          make_route("music", {"play some jazz", "skip this song", "turn up the volume",
+                               "who sings this track", "add this song to my playlist"})};
 }
 
 config::Rule make_rule(std::string name, std::string word) {
@@ -164,7 +166,8 @@ TEST_F(RouterTest, AVetoWithNothingElseAboveItsThresholdGivesTheDefault) {
   const Decision decision = router->decide("arr, will it rain tomorrow", scratch_);
   EXPECT_EQ(decision.route, "default");
   EXPECT_EQ(decision.reason, Reason::kVetoed);
-  EXPECT_EQ(router->decide("arr, play some jazz", scratch_).route, "music") << "a veto of another route changes nothing";
+  EXPECT_EQ(router->decide("arr, play some jazz", scratch_).route, "music")
+      << "a veto of another route changes nothing";
 }
 
 TEST_F(RouterTest, TheTwoHalvesOfADecisionMakeTheWhole) {
@@ -200,8 +203,9 @@ TEST_F(RouterTest, ExplainsWithRunnersUpAndNearestUtterances) {
 TEST_F(RouterTest, AnyBytesAreAPrompt) {
   const auto router = load();
   const std::string with_nul("will it\0 rain", 13);
-  for (const std::string& prompt : {std::string(), std::string("\0", 1), with_nul, std::string(1'000'000, ' '),
-                                    std::string(10'000'000, 'x'), std::string("\xC3\x28\xFF\xFE\xED\xA0\x80")}) {
+  for (const std::string& prompt :
+       {std::string(), std::string("\0", 1), with_nul, std::string(1'000'000, ' '),
+        std::string(10'000'000, 'x'), std::string("\xC3\x28\xFF\xFE\xED\xA0\x80")}) {
     const Decision decision = router->decide(prompt, scratch_);
     EXPECT_THAT(decision.route, testing::Not(IsEmpty()));
     const Decision again = router->decide(prompt, scratch_);
@@ -211,8 +215,9 @@ TEST_F(RouterTest, AnyBytesAreAPrompt) {
 
 TEST_F(RouterTest, InvalidUtf8IsDecidedAsTheReplacementCharacter) {
   const auto router = load();
-  for (const auto& [bad, good] : {std::pair("will it rain \xFF tomorrow", "will it rain \xEF\xBF\xBD tomorrow"),
-                                  std::pair("play\xC3 jazz", "play\xEF\xBF\xBD jazz")}) {
+  for (const auto& [bad, good] :
+       {std::pair("will it rain \xFF tomorrow", "will it rain \xEF\xBF\xBD tomorrow"),
+        std::pair("play\xC3 jazz", "play\xEF\xBF\xBD jazz")}) {
     const Decision decision = router->decide(bad, scratch_);
     const Decision expected = router->decide(good, scratch_);
     EXPECT_EQ(decision.route, expected.route);
@@ -290,8 +295,10 @@ TEST_F(RouterTest, ADamagedCacheIsMadeAnew) {
 }
 
 TEST_F(RouterTest, WhatFitHasLeftCountsAsUtterances) {
-  const Dataset examples{.name = "fit", .examples = {{"is it foggy\tin London\n", "weather", 1}, {"tell me a joke", "oos", 2},
-                                                     {"gone", "no such route", 3}}};
+  const Dataset examples{.name = "fit",
+                         .examples = {{"is it foggy\tin London\n", "weather", 1},
+                                      {"tell me a joke", "oos", 2},
+                                      {"gone", "no such route", 3}}};
   ASSERT_TRUE(save_fit(config_, examples));
   const auto router = load();
   EXPECT_EQ(router->load_stats().utterances, 16U);
@@ -320,8 +327,10 @@ TEST_F(RouterTest, TheStaticTierAnswersUnderOverloadAndSaysSo) {
   EXPECT_EQ(decision->tier, Tier::kStatic);
   EXPECT_EQ(decision->reason, Reason::kOverload);
   EXPECT_TRUE(decision->degraded);
-  EXPECT_EQ(router->decide("will it rain in Paris tomorrow", scratch_).tier, Tier::kEncoder) << "degraded decisions are not remembered";
-  EXPECT_FALSE(router->decide_degraded("will it rain in Paris tomorrow", scratch_)->degraded) << "but what the encoder said is";
+  EXPECT_EQ(router->decide("will it rain in Paris tomorrow", scratch_).tier, Tier::kEncoder)
+      << "degraded decisions are not remembered";
+  EXPECT_FALSE(router->decide_degraded("will it rain in Paris tomorrow", scratch_)->degraded)
+      << "but what the encoder said is";
   EXPECT_EQ(router->counts().degraded, 1U);
 }
 
@@ -343,7 +352,8 @@ TEST_F(RouterTest, WithoutAStaticTierThereIsNoDegradedAnswer) {
 TEST_F(RouterTest, TheStaticTierJoinsWhenItIsReady) {
   config_.tiers.static_tier.enabled = true;
   const auto router = load();
-  EXPECT_EQ(router->decide("is there a thunderstorm coming", scratch_).route, "weather") << "whether it is there or not";
+  EXPECT_EQ(router->decide("is there a thunderstorm coming", scratch_).route, "weather")
+      << "whether it is there or not";
   router->wait_for_static();
   EXPECT_TRUE(router->static_status().ready) << router->static_status().note;
   EXPECT_TRUE(router->decide_degraded("skip this song please", scratch_));
@@ -351,8 +361,9 @@ TEST_F(RouterTest, TheStaticTierJoinsWhenItIsReady) {
 
 TEST_F(RouterTest, ManyThreadsDecideAsOneDoes) {
   config_.tiers.static_tier.enabled = true;
-  const std::vector<std::string> prompts = {"is it cold outside", "freeze my card", "louder please", "what is love",
-                                            "how much money do I have", "next song", "any sunshine today", ""};
+  const std::vector<std::string> prompts = {
+      "is it cold outside",       "freeze my card", "louder please",      "what is love",
+      "how much money do I have", "next song",      "any sunshine today", ""};
   const auto alone = load();
   std::vector<std::string> expected;
   for (const std::string& prompt : prompts) expected.emplace_back(alone->decide(prompt, scratch_).route);

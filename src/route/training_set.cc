@@ -1,12 +1,12 @@
 #include "route/training_set.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "route/utterance_cache.h"
@@ -16,8 +16,8 @@ namespace {
 
 // The examples' texts by route name; out-of-scope ones under the empty name.
 std::unordered_map<std::string_view, std::vector<std::string_view>> by_route(const config::Config& config,
-                                                                            const Dataset& examples,
-                                                                            std::size_t& ignored) {
+                                                                             const Dataset& examples,
+                                                                             std::size_t& ignored) {
   std::unordered_map<std::string_view, std::vector<std::string_view>> out;
   for (const config::Route& route : config.routes) out[route.name];
   for (const Example& example : examples.examples) {
@@ -49,7 +49,8 @@ class TextAdder {
 
 }  // namespace
 
-LabelledEmbeddings TrainingSet::head_data(std::span<const float> vectors, std::size_t vector_dim) const noexcept {
+LabelledEmbeddings TrainingSet::head_data(std::span<const float> vectors,
+                                          std::size_t vector_dim) const noexcept {
   return {.embeddings = vectors.first(utterances() * vector_dim),
           .labels = labels,
           .dim = vector_dim,
@@ -57,7 +58,8 @@ LabelledEmbeddings TrainingSet::head_data(std::span<const float> vectors, std::s
           .out_of_scope = vectors.subspan(utterances() * vector_dim)};
 }
 
-TrainingSet collect_training_set(const config::Config& config, const Dataset& examples, std::size_t& ignored) {
+TrainingSet collect_training_set(const config::Config& config, const Dataset& examples,
+                                 std::size_t& ignored) {
   ignored = 0;
   auto extra = by_route(config, examples, ignored);
   TrainingSet set;
@@ -78,7 +80,8 @@ TrainingSet collect_training_set(const config::Config& config, const Dataset& ex
 }
 
 EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, const embed::TextOptions& options,
-                               unsigned threads, const std::filesystem::path& cache_file, const Progress& progress) {
+                               unsigned threads, const std::filesystem::path& cache_file,
+                               const Progress& progress) {
   const auto start = std::chrono::steady_clock::now();
   EmbedReport report;
   set.dim = model.dim();
@@ -98,7 +101,8 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
     missing_texts.push_back(set.texts[i]);
   }
   if (!missing.empty()) {
-    const std::vector<float> embeddings = embed::embed_texts(model, missing_texts, options, threads, progress);
+    const std::vector<float> embeddings =
+        embed::embed_texts(model, missing_texts, options, threads, progress);
     for (std::size_t j = 0; j < missing.size(); ++j) {
       const auto embedding = std::span(embeddings).subspan(j * set.dim, set.dim);
       std::copy(embedding.begin(), embedding.end(), row(missing[j]).begin());
@@ -116,9 +120,15 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
 embed::TextOptions text_options(const config::Config& config) noexcept {
   embed::TextOptions options;
   switch (config.encoder.long_text) {
-    case config::LongText::kHead: options.long_text = embed::LongText::kHead; break;
-    case config::LongText::kTail: options.long_text = embed::LongText::kTail; break;
-    case config::LongText::kWindows: options.long_text = embed::LongText::kWindows; break;
+    case config::LongText::kHead:
+      options.long_text = embed::LongText::kHead;
+      break;
+    case config::LongText::kTail:
+      options.long_text = embed::LongText::kTail;
+      break;
+    case config::LongText::kWindows:
+      options.long_text = embed::LongText::kWindows;
+      break;
   }
   options.max_windows = config.encoder.max_windows;
   return options;

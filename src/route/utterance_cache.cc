@@ -1,12 +1,12 @@
 #include "route/utterance_cache.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
 #include <functional>
+
+#include <fmt/format.h>
 
 namespace waybill::route {
 namespace {
@@ -44,7 +44,8 @@ Status damaged(const std::filesystem::path& path, std::string_view why) {
 UtteranceCache::UtteranceCache(std::filesystem::path file) : path_(std::move(file)) {
   Result<MappedFile> mapped = MappedFile::open(path_);
   if (!mapped) {
-    if (mapped.error().code != ErrorCode::kNotFound) note_ = fmt::format("utterance cache not read: {}", mapped.error().message);
+    if (mapped.error().code != ErrorCode::kNotFound)
+      note_ = fmt::format("utterance cache not read: {}", mapped.error().message);
     return;
   }
   file_ = std::move(*mapped);
@@ -68,13 +69,16 @@ Status UtteranceCache::read() {
   if (hash64(body) != header.checksum) return damaged(path_, "its checksum is wrong");
 
   // The mapping is page-aligned and both parts before the floats are multiples of 32 bytes.
-  const std::span floats(reinterpret_cast<const float*>(body.data() + header.entries * sizeof(IndexEntry)), header.floats);
+  const std::span floats(reinterpret_cast<const float*>(body.data() + header.entries * sizeof(IndexEntry)),
+                         header.floats);
   entries_.reserve(header.entries);
   for (std::uint32_t i = 0; i < header.entries; ++i) {
     IndexEntry entry{};
     std::memcpy(&entry, body.data() + i * sizeof entry, sizeof entry);
-    if (entry.first > header.floats || entry.dim > header.floats - entry.first) return damaged(path_, "an entry points past its end");
-    entries_[{entry.low, entry.high}] = Entry{.floats = floats.subspan(entry.first, entry.dim), .used = false, .position = i};
+    if (entry.first > header.floats || entry.dim > header.floats - entry.first)
+      return damaged(path_, "an entry points past its end");
+    entries_[{entry.low, entry.high}] =
+        Entry{.floats = floats.subspan(entry.first, entry.dim), .used = false, .position = i};
   }
   return {};
 }
@@ -88,7 +92,8 @@ std::span<const float> UtteranceCache::find(const Hash128& key, std::size_t dim)
 
 void UtteranceCache::insert(const Hash128& key, std::span<const float> embedding) {
   const std::vector<float>& kept = inserted_.emplace_back(embedding.begin(), embedding.end());
-  entries_[key] = Entry{.floats = kept, .used = true, .position = static_cast<std::uint32_t>(entries_.size())};
+  entries_[key] =
+      Entry{.floats = kept, .used = true, .position = static_cast<std::uint32_t>(entries_.size())};
 }
 
 Status UtteranceCache::save(std::size_t max_bytes) {
@@ -136,21 +141,25 @@ std::optional<std::string> FittedCache::find(const Hash128& key) const {
       header.checksum != hash64(std::string_view(*bytes))) {
     return std::nullopt;
   }
-  std::error_code ignored;  // the time of use, by which insert() chooses what goes; a read-only folder may keep it
+  std::error_code
+      ignored;  // the time of use, by which insert() chooses what goes; a read-only folder may keep it
   std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now(), ignored);
   return std::move(*bytes);
 }
 
 Status FittedCache::insert(const Hash128& key, std::string_view bytes) const {
-  const FittedHeader header{.magic = kFittedMagic, .low = key.low, .high = key.high, .checksum = hash64(bytes)};
+  const FittedHeader header{
+      .magic = kFittedMagic, .low = key.low, .high = key.high, .checksum = hash64(bytes)};
   const std::array<std::span<const std::byte>, 2> file = {bytes_of(header), std::as_bytes(std::span(bytes))};
   if (Status status = write_file_atomically(path_of(key), file); !status) return status;
 
   std::error_code ignored;
   std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> files;
-  for (std::filesystem::directory_iterator entry(folder_, ignored), end; entry != end; entry.increment(ignored)) {
+  for (std::filesystem::directory_iterator entry(folder_, ignored), end; entry != end;
+       entry.increment(ignored)) {
     const std::string name = entry->path().filename().string();
-    if (name.starts_with("fitted-") && name.ends_with(".bin")) files.emplace_back(entry->last_write_time(ignored), entry->path());
+    if (name.starts_with("fitted-") && name.ends_with(".bin"))
+      files.emplace_back(entry->last_write_time(ignored), entry->path());
   }
   std::sort(files.begin(), files.end(), std::greater<>());
   for (std::size_t i = kMaxFiles; i < files.size(); ++i) std::filesystem::remove(files[i].second, ignored);

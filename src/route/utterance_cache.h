@@ -17,12 +17,13 @@
 
 namespace waybill::route {
 
-// One file of embeddings, each under the 128-bit hash of its text and of the model that made it, so that models
-// and configurations share the file. Loaded by mapping it; written whole and atomically by save(). A file that is
-// missing is an empty cache; one that is damaged is an empty cache with a note, and the next save() replaces it.
+// One file of embeddings, each under the 128-bit hash of its text and of the model that made it, so that
+// models and configurations share the file. Loaded by mapping it; written whole and atomically by save(). A
+// file that is missing is an empty cache; one that is damaged is an empty cache with a note, and the next
+// save() replaces it.
 //
-// Format (little-endian): "WBEMBED1", u64 entries, u64 floats, u64 XXH3 of all that follows; per entry u64 low,
-// u64 high, u64 first float, u64 dimensions; the floats.
+// Format (little-endian): "WBEMBED1", u64 entries, u64 floats, u64 XXH3 of all that follows; per entry u64
+// low, u64 high, u64 first float, u64 dimensions; the floats.
 //
 // Not thread-safe.
 class UtteranceCache {
@@ -32,7 +33,8 @@ class UtteranceCache {
 
   explicit UtteranceCache(std::filesystem::path file);
 
-  // The key of `text` as embedded by the model with this hash (which covers everything that changes embeddings).
+  // The key of `text` as embedded by the model with this hash (which covers everything that changes
+  // embeddings).
   [[nodiscard]] static Hash128 key(std::string_view text, std::uint64_t model_hash) noexcept {
     return hash128(text, model_hash);
   }
@@ -45,7 +47,9 @@ class UtteranceCache {
   [[nodiscard]] Status save(std::size_t max_bytes = kMaxBytes);
 
   [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
-  [[nodiscard]] const std::string& note() const noexcept { return note_; }  // why the file was not used, or empty
+  [[nodiscard]] const std::string& note() const noexcept {
+    return note_;
+  }  // why the file was not used, or empty
 
  private:
   struct Entry {
@@ -66,8 +70,8 @@ class UtteranceCache {
   std::string note_;
 };
 
-// Fitted heads (or any bytes that are a function of a key), one file each in a folder, the most recently used few
-// of them kept. A file that is damaged or of another key is as one that is missing.
+// Fitted heads (or any bytes that are a function of a key), one file each in a folder, the most recently used
+// few of them kept. A file that is damaged or of another key is as one that is missing.
 //
 // Format: "WBFITTED", u64 low and u64 high of the key, u64 XXH3 of the bytes, the bytes.
 class FittedCache {

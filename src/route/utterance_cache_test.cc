@@ -1,10 +1,10 @@
 #include "route/utterance_cache.h"
 
+#include <fstream>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
-
-#include <fstream>
 
 namespace waybill::route {
 namespace {
@@ -40,7 +40,8 @@ class UtteranceCacheTest : public testing::Test {
 
 // Without the flush to disk that write_file_atomically() waits for.
 void overwrite(const std::filesystem::path& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
 Hash128 key(int i) { return UtteranceCache::key("text " + std::to_string(i), 7); }
@@ -149,7 +150,8 @@ TEST_F(UtteranceCacheTest, DamagedFittedBytesAreMissing) {
 TEST_F(UtteranceCacheTest, OnlyTheMostRecentFewFittedFilesStay) {
   const FittedCache cache(folder_);
   for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(cache.insert({i, 0}, "x"));
-  const auto files = std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
+  const auto files =
+      std::distance(std::filesystem::directory_iterator(folder_), std::filesystem::directory_iterator());
   EXPECT_EQ(static_cast<std::size_t>(files), FittedCache::kMaxFiles);
 }
 

@@ -10,7 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace waybill;
   if (size == 0) return 0;
   const std::string_view contents(reinterpret_cast<const char*>(data + 1), size - 1);
-  const auto dataset = route::parse_dataset(contents, static_cast<route::DatasetFormat>(data[0] % 3), "input");
+  const auto dataset =
+      route::parse_dataset(contents, static_cast<route::DatasetFormat>(data[0] % 3), "input");
   if (!dataset) {
     WAYBILL_CHECK(dataset.error().message.starts_with("input:"));
     return 0;
