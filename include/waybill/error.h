@@ -36,7 +36,8 @@ struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
   std::string field;  // the input field or setting at fault ("routes[2].threshold"), or empty
-  std::chrono::nanoseconds retry_after{};  // kOverloaded, kRateLimited: when it may be tried again; zero: not known
+  std::chrono::nanoseconds
+      retry_after{};  // kOverloaded, kRateLimited: when it may be tried again; zero: not known
 };
 
 }  // namespace waybill

@@ -43,18 +43,18 @@ struct UpstreamTimeouts {
 };
 
 struct ProviderLimits {
-  std::size_t concurrency = 0;          // calls at a time; 0: as many as come
-  std::size_t batch_concurrency = 0;    // of these, by the batch lane at most; 0: seven eighths
-  std::size_t requests_per_minute = 0;  // 0: not limited
-  std::size_t tokens_per_minute = 0;    // 0: not limited
-  std::size_t max_queue = 10'000;       // calls that wait for the limits above
+  std::size_t concurrency = 0;                   // calls at a time; 0: as many as come
+  std::size_t batch_concurrency = 0;             // of these, by the batch lane at most; 0: seven eighths
+  std::size_t requests_per_minute = 0;           // 0: not limited
+  std::size_t tokens_per_minute = 0;             // 0: not limited
+  std::size_t max_queue = 10'000;                // calls that wait for the limits above
   Duration max_wait = std::chrono::seconds(30);  // predicted; what would wait longer is refused at once
 };
 
 // When a target is left alone for a while, and when it is tried again.
 struct ProviderHealth {
-  unsigned failures = 5;  // in a row, after which its targets are not called
-  Duration cooldown = std::chrono::seconds(5);       // then one call goes out to look; doubled while it fails
+  unsigned failures = 5;                        // in a row, after which its targets are not called
+  Duration cooldown = std::chrono::seconds(5);  // then one call goes out to look; doubled while it fails
   Duration max_cooldown = std::chrono::minutes(2);
   Duration interval = Duration::zero();  // ask by itself this often; zero: never
   std::string path;                      // what it asks for; empty: what the kind has for it
@@ -119,11 +119,12 @@ enum class Conversation : std::uint8_t { kLastMessage, kWindows };
 
 struct Gateway {
   Conversation conversation = Conversation::kLastMessage;
-  Duration sticky = std::chrono::minutes(30);  // a conversation keeps its model this long after a call; zero: never
-  std::size_t max_attempts = 4;                // calls to providers for one call of a client
-  double retry_budget = 0.2;      // retries, as a share of the calls of the last ten seconds
-  std::size_t retry_floor = 10;   // so many retries in ten seconds are always allowed
-  std::size_t cache_bytes = 64U << 20;      // answers that are kept, where a model's cache is on
+  Duration sticky =
+      std::chrono::minutes(30);         // a conversation keeps its model this long after a call; zero: never
+  std::size_t max_attempts = 4;         // calls to providers for one call of a client
+  double retry_budget = 0.2;            // retries, as a share of the calls of the last ten seconds
+  std::size_t retry_floor = 10;         // so many retries in ten seconds are always allowed
+  std::size_t cache_bytes = 64U << 20;  // answers that are kept, where a model's cache is on
   std::size_t max_answer_bytes = 64U << 20;  // of a call that does not stream
 };
 

@@ -15,7 +15,7 @@
 namespace waybill::http {
 namespace {
 
-constexpr std::size_t kReadBytes = 4U << 10;   // streams come in small pieces, and there are many at a time
+constexpr std::size_t kReadBytes = 4U << 10;  // streams come in small pieces, and there are many at a time
 constexpr std::size_t kMostReadBytes = 64U << 10;  // grows to it where more comes
 constexpr std::size_t kKeptBytes = 16U << 10;      // larger buffers are given back between responses
 constexpr std::size_t kJoinedBytes = 64U << 10;    // a body up to this is sent in one piece with its head
@@ -108,13 +108,16 @@ std::unexpected<ClientError> ClientConnection::failure(ClientFault fault, std::s
 Task<ClientResult<Addresses>> ClientConnection::resolve(TimePoint deadline) {
   const std::string& host = origin_->proxy_host.empty() ? origin_->host : origin_->proxy_host;
   const std::uint16_t port = origin_->proxy_host.empty() ? origin_->port : origin_->proxy_port;
-  enter(ClientStage::kResolve, std::min(deadline, std::chrono::steady_clock::now() + origin_->resolve_timeout));
+  enter(ClientStage::kResolve,
+        std::min(deadline, std::chrono::steady_clock::now() + origin_->resolve_timeout));
   // Shared with a lookup that may end after this has given up on it.
   auto answer = std::make_shared<Pending<Result<Addresses>>>();
   auto done = [answer](Result<Addresses> found) { answer->set(std::move(found)); };
   std::optional<Result<Addresses>> found = resolver_.resolve(host, port, loop_, std::move(done));
   if (!found) {
-    wake_ = [answer] { answer->set(fail(ErrorCode::kDeadlineExceeded, "the name was not resolved in time")); };
+    wake_ = [answer] {
+      answer->set(fail(ErrorCode::kDeadlineExceeded, "the name was not resolved in time"));
+    };
     Result<Addresses> late = co_await answer->get();
     wake_ = nullptr;
     found.emplace(std::move(late));
@@ -127,8 +130,10 @@ Task<ClientResult<Addresses>> ClientConnection::resolve(TimePoint deadline) {
 Task<ClientResult<int>> ClientConnection::connect(Addresses addresses, TimePoint deadline) {
   std::string why;
   for (const auto& address : addresses) {
-    enter(ClientStage::kConnect, std::min(deadline, std::chrono::steady_clock::now() + origin_->connect_timeout));
-    Descriptor descriptor(::socket(address.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    enter(ClientStage::kConnect,
+          std::min(deadline, std::chrono::steady_clock::now() + origin_->connect_timeout));
+    Descriptor descriptor(
+        ::socket(address.protocol().family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (descriptor.get() < 0) {
       why = std::strerror(errno);
       continue;
@@ -190,7 +195,8 @@ Task<ClientResult<void>> ClientConnection::tunnel(TimePoint deadline) {
   if (!answered) co_return answered;
   if (head_.status / 100 != 2)
     co_return failure(ClientFault::kRefused, fmt::format("the proxy answered {}", head_.status));
-  if (in_begin_ != in_.size()) co_return failure(ClientFault::kMalformed, "the proxy sent more than an answer");
+  if (in_begin_ != in_.size())
+    co_return failure(ClientFault::kMalformed, "the proxy sent more than an answer");
   co_return ClientResult<void>{};
 }
 

@@ -91,9 +91,9 @@ class ClientConnection {
   std::string out_, body_;
   ClientStage stage_ = ClientStage::kResolve;
   bool expired_ = false, cancelled_ = false, done_ = false, reused_ = false, broken_ = false;
-  bool answered_ = false;  // a byte of the response was here
+  bool answered_ = false;                 // a byte of the response was here
   std::move_only_function<void()> wake_;  // ends a wait that is none for the stream
-  Deadline deadline_;                      // last: it calls back
+  Deadline deadline_;                     // last: it calls back
 };
 
 }  // namespace waybill::http

@@ -46,7 +46,8 @@ void ClientPool::reap() {
   for (auto origin = idle_.begin(); origin != idle_.end();) {
     std::vector<Idle>& idle = origin->second;
     const TimePoint oldest = now() - kIdleTime;
-    std::erase_if(idle, [oldest](const Idle& each) { return each.since < oldest || each.connection->is_stale(); });
+    std::erase_if(idle,
+                  [oldest](const Idle& each) { return each.since < oldest || each.connection->is_stale(); });
     any = any || !idle.empty();
     origin = idle.empty() ? idle_.erase(origin) : std::next(origin);
   }

@@ -1,5 +1,3 @@
-#include "http/client_pool.h"
-
 #include <chrono>
 #include <future>
 #include <string>
@@ -12,6 +10,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "http/client_pool.h"
 
 namespace waybill::http {
 namespace {
@@ -149,10 +149,11 @@ class ClientTest : public ::testing::Test {
 const std::string kHello = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 TEST_F(ClientTest, ReadsBodiesOfEachKind) {
-  server_.serve({{kHello,
-                  "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-                  "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
-                  "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nuntil the end"}});
+  server_.serve(
+      {{kHello,
+        "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n",
+        "HTTP/1.1 204 No Content\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nuntil the end"}});
   EXPECT_EQ(get().body, "hello");
   EXPECT_EQ(get().body, "abcde");
   EXPECT_EQ(get().status, 204U);

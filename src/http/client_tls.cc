@@ -43,10 +43,11 @@ Status load_files(ssl_ctx_st* context, const ClientTlsOptions& options) {
   }
   if (SSL_CTX_use_PrivateKey_file(context, options.private_key.c_str(), SSL_FILETYPE_PEM) != 1 ||
       SSL_CTX_check_private_key(context) != 1) {
-    return fail(ErrorCode::kCorrupt,
-                fmt::format("{}: no private key in PEM form that fits the certificate can be read from it ({})",
-                            options.private_key.string(), openssl_reason()),
-                "tls.private_key");
+    return fail(
+        ErrorCode::kCorrupt,
+        fmt::format("{}: no private key in PEM form that fits the certificate can be read from it ({})",
+                    options.private_key.string(), openssl_reason()),
+        "tls.private_key");
   }
   return {};
 }

@@ -42,11 +42,11 @@ std::optional<Result<Addresses>> Resolver::resolve(const std::string& host, std:
   }
   WorkerPool::Work work = [this, host, port, &executor, done = std::move(done)]() mutable {
     Result<Addresses> found = look_up(host, port);
-    executor.post(
-        [done = std::move(done), found = std::move(found)]() mutable { done(std::move(found)); });
+    executor.post([done = std::move(done), found = std::move(found)]() mutable { done(std::move(found)); });
   };
   if (!threads_.post(std::move(work)))
-    return fail(ErrorCode::kOverloaded, fmt::format("too many names are being looked up to look up {}", host));
+    return fail(ErrorCode::kOverloaded,
+                fmt::format("too many names are being looked up to look up {}", host));
   return std::nullopt;
 }
 

@@ -21,10 +21,10 @@ namespace waybill::http {
 using Addresses = std::vector<boost::asio::ip::tcp::endpoint>;  // at least one
 
 struct ResolverOptions {
-  unsigned threads = 2;             // dns-N
-  std::size_t max_waiting = 256;    // lookups
+  unsigned threads = 2;                      // dns-N
+  std::size_t max_waiting = 256;             // lookups
   Duration keep = std::chrono::seconds(30);  // the system tells no lifetime of its answers
-  std::size_t max_names = 1024;     // that are kept
+  std::size_t max_names = 1024;              // that are kept
 };
 
 // getaddrinfo on threads of its own, because it blocks; answers are kept for a while, and an old one serves

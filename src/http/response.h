@@ -29,7 +29,7 @@ enum class Framing : std::uint8_t {
 };
 
 struct WriteOptions {
-  std::string_view date;   // "Sun, 06 Nov 1994 08:49:37 GMT"
+  std::string_view date;  // "Sun, 06 Nov 1994 08:49:37 GMT"
   Framing framing = Framing::kLength;
   bool head_only = false;  // the answer to HEAD: what GET would say, without the body
   bool keep_alive = true;

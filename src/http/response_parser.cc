@@ -74,8 +74,8 @@ struct ResponseParser::Grammar {
   std::optional<Events> events;
   std::optional<ChunkedBody> chunks;
   Body kind = Body::kLength;
-  std::uint64_t left = 0;      // of kLength, or what kUntilClose may still have
-  std::size_t searched = 0;    // of the head, for its end
+  std::uint64_t left = 0;    // of kLength, or what kUntilClose may still have
+  std::size_t searched = 0;  // of the head, for its end
   bool head_done = false;
 };
 

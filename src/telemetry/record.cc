@@ -7,9 +7,9 @@ namespace {
 
 constexpr std::array<std::string_view, kOutcomes> kOutcomeNames = {"completed", "failed", "rejected",
                                                                    "cancelled", "expired"};
-constexpr std::array<std::string_view, kStages> kStageNames = {
-    "read", "admit",   "queue",   "tokenize",    "encode", "decide",
-    "lane", "connect", "headers", "first_token", "relay",  "write"};
+constexpr std::array<std::string_view, kStages> kStageNames = {"read",    "admit",       "queue", "tokenize",
+                                                               "encode",  "decide",      "lane",  "connect",
+                                                               "headers", "first_token", "relay", "write"};
 
 }  // namespace
 

@@ -62,12 +62,12 @@ struct Record {
   std::int64_t started_us = 0;    // since 1970-01-01T00:00:00Z
   std::uint64_t duration_us = 0;  // 0 while it is open
   std::array<StageTime, kStages> stages{};
-  std::uint32_t tokens = 0;  // of the input, as the encoder counts them
+  std::uint32_t tokens = 0;                                // of the input, as the encoder counts them
   std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // as the provider counts them, all attempts
   std::uint64_t cost_nano_usd = 0;                         // 1e-9 US dollars
-  float score = 0;           // of the decision; a probability
-  std::uint16_t status = 0;  // of HTTP; 0: none was sent
-  std::uint16_t attempts = 0;  // calls to providers
+  float score = 0;                                         // of the decision; a probability
+  std::uint16_t status = 0;                                // of HTTP; 0: none was sent
+  std::uint16_t attempts = 0;                              // calls to providers
   Outcome outcome = Outcome::kCompleted;
   Stage error_stage = Stage::kRead;
   bool open = true;

@@ -17,7 +17,7 @@ using End = AttemptResult::End;
 
 constexpr std::size_t kMostRefusalBytes = 64U << 10;
 constexpr Duration kRefusalPatience = std::chrono::seconds(5);  // for the body of an answer that is an error
-constexpr std::size_t kMostHeldBytes = 1U << 20;  // of a stream, before its first content
+constexpr std::size_t kMostHeldBytes = 1U << 20;                // of a stream, before its first content
 
 TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 
@@ -84,7 +84,8 @@ http::Task<http::ClientResult<void>> exchange_heads(Work& work, const WireReques
 }
 
 // Appends the whole body, as far as `most`. Empty: it is all there.
-http::Task<http::ClientResult<bool>> read_all(Work& work, std::size_t most, TimePoint limit, std::string& body) {
+http::Task<http::ClientResult<bool>> read_all(Work& work, std::size_t most, TimePoint limit,
+                                              std::string& body) {
   for (;;) {
     http::ClientResult<std::string_view> bytes = co_await work.connection->read_body(limit);
     if (!bytes) co_return std::unexpected(std::move(bytes.error()));
@@ -94,9 +95,7 @@ http::Task<http::ClientResult<bool>> read_all(Work& work, std::size_t most, Time
   }
 }
 
-void release(Work& work) {
-  work.call.loop.local<http::ClientPool>().give_back(std::move(work.connection));
-}
+void release(Work& work) { work.call.loop.local<http::ClientPool>().give_back(std::move(work.connection)); }
 
 http::Task<> read_refusal(Work& work) {
   std::string body;
@@ -168,8 +167,7 @@ class StreamRelay {
         if (!taken) co_return abandon();
       }
       if (ended) break;
-      const http::Cancellation::Listener listener(work_.call.cancellation,
-                                                  [this] { work_.cancel(); });
+      const http::Cancellation::Listener listener(work_.call.cancellation, [this] { work_.cancel(); });
       const TimePoint limit = began_ ? work_.within(work_.timeouts.between_tokens)
                                      : std::min(work_.until, headers_at_ + work_.timeouts.first_token);
       http::ClientResult<std::string_view> bytes = co_await work_.connection->read_body(limit);
@@ -254,7 +252,8 @@ class StreamRelay {
   http::Task<> finish() {
     if (done_ && !fault_ && !began_) {
       // A stream with an end but no content: an empty answer, which another target may do better.
-      fault_ = Failure{.kind = FailureKind::kEmpty, .message = "the stream has no content", .body = {}, .retry_after = {}};
+      fault_ = Failure{
+          .kind = FailureKind::kEmpty, .message = "the stream has no content", .body = {}, .retry_after = {}};
     }
     if (!fault_) {
       work_.result.end = End::kAnswered;
@@ -266,9 +265,9 @@ class StreamRelay {
     work_.result.end = expired_ ? End::kExpired : End::kFailed;
     if (began_) {
       work_.result.end = End::kCut;
-      const std::string event = error_event(
-          fmt::format("The answer of {} ended too early: {}", work_.target.name, fault_->message),
-          fault_->kind == FailureKind::kTimeout ? "upstream_timeout" : "upstream_failed");
+      const std::string event =
+          error_event(fmt::format("The answer of {} ended too early: {}", work_.target.name, fault_->message),
+                      fault_->kind == FailureKind::kTimeout ? "upstream_timeout" : "upstream_failed");
       (void)co_await work_.reply.write(event);
     }
     work_.result.failure = std::move(*fault_);
@@ -277,8 +276,7 @@ class StreamRelay {
 
   // Reads the end of the HTTP body behind the end of the stream, if it is there or about to come.
   http::Task<> drain() {
-    const http::Cancellation::Listener listener(work_.call.cancellation,
-                                                [this] { work_.cancel(); });
+    const http::Cancellation::Listener listener(work_.call.cancellation, [this] { work_.cancel(); });
     constexpr Duration kPatience = std::chrono::milliseconds(100);
     http::ClientResult<std::string_view> rest = co_await work_.connection->read_body(now() + kPatience);
     if (rest && rest->empty()) release(work_);
@@ -339,7 +337,8 @@ http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply
   WireRequest request;
   const TargetAddress address = target.provider->address(target.model);
   if (Status prepared = target.provider->dialect().prepare(call, address, request); !prepared) {
-    result.failure = {.kind = FailureKind::kRefused, .message = prepared.error().message, .body = {}, .retry_after = {}};
+    result.failure = {
+        .kind = FailureKind::kRefused, .message = prepared.error().message, .body = {}, .retry_after = {}};
     co_return result;
   }
   co_await run(work, request, call.max_answer_bytes);

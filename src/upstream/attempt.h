@@ -24,14 +24,14 @@ struct AttemptResult {
   End end = End::kFailed;
   Failure failure;
   unsigned status = 200;
-  std::string body;  // of an answer that is not a stream
-  Usage usage;       // what this attempt has used, whatever its end
+  std::string body;   // of an answer that is not a stream
+  Usage usage;        // what this attempt has used, whatever its end
   bool sent = false;  // the provider was given the request: it may have been billed
 };
 
-// Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that turns
-// out to have ended is replaced once. The provider sees its connection close as soon as the call is cancelled,
-// or expires. Runs on the call's loop; writes the stages of the waybill.
+// Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that
+// turns out to have ended is replaced once. The provider sees its connection close as soon as the call is
+// cancelled, or expires. Runs on the call's loop; writes the stages of the waybill.
 [[nodiscard]] http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply,
                                                 const AnswerFacts& facts, http::Resolver& resolver);
 

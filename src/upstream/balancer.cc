@@ -52,7 +52,8 @@ struct Candidates {
 // only its own conversations.
 const PoolMember* favourite(const Candidates& candidates, std::uint64_t affinity) noexcept {
   unsigned in_flight = 0;
-  for (std::size_t i = 0; i < candidates.count; ++i) in_flight += candidates.members[i]->target->load.in_flight();
+  for (std::size_t i = 0; i < candidates.count; ++i)
+    in_flight += candidates.members[i]->target->load.in_flight();
   const PoolMember* best = nullptr;
   double best_score = -1;
   for (std::size_t i = 0; i < candidates.count; ++i) {

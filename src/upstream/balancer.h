@@ -20,7 +20,7 @@ struct PoolMember {
 };
 
 struct Choice {
-  Target* target = nullptr;  // null: none may be called now
+  Target* target = nullptr;              // null: none may be called now
   TimePoint soonest = TimePoint::max();  // then: when the first may be; max: all have been tried
 };
 

@@ -26,11 +26,11 @@ struct Call {
   std::string_view model;      // a name that the catalog knows
   Lane lane = Lane::kInteractive;
   TimePoint deadline = TimePoint::max();
-  bool finish_abandoned = false;     // goes on when nobody waits any more
+  bool finish_abandoned = false;             // goes on when nobody waits any more
   std::size_t max_answer_bytes = 64U << 20;  // of one that does not stream
-  std::string_view caller;           // the name of its key; empty: none
-  std::string_view idempotency_key;  // passed on
-  std::string_view request_id;       // of the waybill, passed on
+  std::string_view caller;                   // the name of its key; empty: none
+  std::string_view idempotency_key;          // passed on
+  std::string_view request_id;               // of the waybill, passed on
   std::string_view traceparent, tracestate;
   http::Cancellation& cancellation;
   http::EventLoop& loop;
@@ -39,10 +39,10 @@ struct Call {
 
 // What is known of an answer when it begins.
 struct AnswerFacts {
-  std::string target;      // "provider/model"
-  std::string model;       // of the catalog; a fallback's where that answered
-  unsigned attempts = 0;   // calls to providers so far
-  Duration queued{};       // waiting for limits, all attempts together
+  std::string target;     // "provider/model"
+  std::string model;      // of the catalog; a fallback's where that answered
+  unsigned attempts = 0;  // calls to providers so far
+  Duration queued{};      // waiting for limits, all attempts together
   std::vector<std::pair<std::string, std::string>> headers;  // of the provider, that a client may want
 };
 

@@ -28,9 +28,8 @@ Status Catalog::add_providers(const config::Config& config, const Catalog* previ
     const config::Provider wanted = without_positions(each);
     std::shared_ptr<Provider> provider;
     if (previous != nullptr) {
-      const auto same = std::ranges::find_if(previous->providers_, [&wanted](const auto& before) {
-        return before->config() == wanted;
-      });
+      const auto same = std::ranges::find_if(
+          previous->providers_, [&wanted](const auto& before) { return before->config() == wanted; });
       if (same != previous->providers_.end()) provider = *same;
     }
     if (!provider) {
@@ -70,16 +69,18 @@ void Catalog::add_models(const config::Config& config, const Catalog* previous) 
       const auto provider = std::ranges::find_if(
           providers_, [&wanted](const auto& known) { return known->config().name == wanted.provider; });
       if (provider == providers_.end()) continue;  // a checked configuration has none such
-      model->pool.push_back({.target = target(*provider, wanted.model.empty() ? each.name : wanted.model, previous),
-                             .priority = wanted.priority,
-                             .weight = wanted.weight});
+      model->pool.push_back(
+          {.target = target(*provider, wanted.model.empty() ? each.name : wanted.model, previous),
+           .priority = wanted.priority,
+           .weight = wanted.weight});
     }
     by_name_.emplace(each.name, model.get());
     models_.push_back(std::move(model));
   }
   for (const auto& model : models_) {
     for (const std::string& name : model->config.fallback) {
-      if (const auto found = by_name_.find(name); found != by_name_.end()) model->fallback.push_back(found->second);
+      if (const auto found = by_name_.find(name); found != by_name_.end())
+        model->fallback.push_back(found->second);
     }
   }
 }

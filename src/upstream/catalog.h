@@ -28,28 +28,32 @@ struct Model {
 // Immutable but for what providers and targets measure of themselves. Thread-safe.
 class Catalog {
  public:
-  // Providers that are the same in `previous` are taken over with all that they have measured; so are targets.
-  // Reads keys and certificates. Fails with a sentence that names the setting.
+  // Providers that are the same in `previous` are taken over with all that they have measured; so are
+  // targets. Reads keys and certificates. Fails with a sentence that names the setting.
   [[nodiscard]] static Result<std::shared_ptr<const Catalog>> make(const config::Config& config,
                                                                    const Catalog* previous);
 
   struct Found {
     const Model* model = nullptr;  // null: there is none of that name
-    std::string_view asked;        // what its targets are asked for: of "provider/model" the part after the "/"
+    std::string_view asked;  // what its targets are asked for: of "provider/model" the part after the "/"
   };
   // A model, or "provider/model".
   [[nodiscard]] Found find(std::string_view name) const;
 
   [[nodiscard]] const std::vector<std::unique_ptr<Model>>& models() const noexcept { return models_; }
-  [[nodiscard]] const std::vector<std::shared_ptr<Provider>>& providers() const noexcept { return providers_; }
-  // All targets: of models, and for each provider the one that stands for whatever is asked for by its own name.
+  [[nodiscard]] const std::vector<std::shared_ptr<Provider>>& providers() const noexcept {
+    return providers_;
+  }
+  // All targets: of models, and for each provider the one that stands for whatever is asked for by its own
+  // name.
   [[nodiscard]] const std::map<std::string, std::shared_ptr<Target>, std::less<>>& targets() const noexcept {
     return targets_;
   }
   [[nodiscard]] bool empty() const noexcept { return models_.empty() && providers_.empty(); }
 
   // In 1e-9 US dollars; 0 where there is no price.
-  [[nodiscard]] std::uint64_t cost_nano_usd(const Target& target, std::string_view model, const Usage& usage) const;
+  [[nodiscard]] std::uint64_t cost_nano_usd(const Target& target, std::string_view model,
+                                            const Usage& usage) const;
 
  private:
   explicit Catalog(const config::Config& config) : prices_(config.prices) {}

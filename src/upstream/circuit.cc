@@ -62,7 +62,8 @@ void Circuit::failed(TimePoint now) {
   const bool probed = probing_.exchange(false, std::memory_order_relaxed);
   const bool open = blocked_.load(std::memory_order_relaxed) != kNever;
   if (!probed && (open || failures < health_.failures)) return;  // one that went out before it was opened
-  open_for_ = open_for_ == Duration::zero() ? health_.cooldown : std::min(open_for_ * 2, health_.max_cooldown);
+  open_for_ =
+      open_for_ == Duration::zero() ? health_.cooldown : std::min(open_for_ * 2, health_.max_cooldown);
   blocked_.store(ticks(now + open_for_), std::memory_order_relaxed);
 }
 

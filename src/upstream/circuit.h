@@ -50,11 +50,11 @@ class Circuit {
  private:
   static constexpr std::int64_t kNever = 0;
   const config::ProviderHealth health_;
-  std::atomic<unsigned> failures_{0};         // in a row
+  std::atomic<unsigned> failures_{0};          // in a row
   std::atomic<std::int64_t> blocked_{kNever};  // until then, of the steady clock; kNever: not
   std::atomic<std::int64_t> cooling_{kNever};
   std::atomic<bool> probing_{false};
-  std::mutex mutex_;          // guards the next
+  std::mutex mutex_;  // guards the next
   Duration open_for_{};
 };
 

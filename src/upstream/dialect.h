@@ -2,15 +2,15 @@
 //
 //             OpenAI-compatible   Ollama            Anthropic          Azure             Bedrock
 //   path      /chat/completions   /api/chat         /messages          /deployments/M/.. /model/M/invoke
-//   key       Authorization       -                 x-api-key          api-key           a signature of all of it
-//   model     in the body         in the body       in the body        in the path       in the path
+//   key       Authorization       -                 x-api-key          api-key           a signature of all
+//   of it model     in the body         in the body       in the body        in the path       in the path
 //   body      as it is            translated        translated         as it is          translated
 //   stream    SSE                 NDJSON            SSE, named events  SSE               binary frames
 //   usage     last frame, if asked  last line       first and last     last frame        a header, or last
 //   limits    x-ratelimit-*       -                 anthropic-ratelimit-*  x-ratelimit-* -
 //
-// A dialect therefore makes a whole request (so that it may sign it), and reads a whole answer or stream; it has
-// no state beyond one answer, and does no I/O.
+// A dialect therefore makes a whole request (so that it may sign it), and reads a whole answer or stream; it
+// has no state beyond one answer, and does no I/O.
 #pragma once
 
 #include <memory>
@@ -26,11 +26,11 @@ namespace waybill::upstream {
 
 // What a request needs besides the call itself.
 struct TargetAddress {
-  std::string_view host;         // for the Host header
-  std::string_view prefix;       // before the path: of base_url, and of a proxy
-  std::string_view key;          // empty: none
-  std::string_view headers;      // of the configuration, "name: value\r\n" each
-  std::string_view model;        // as the provider calls it
+  std::string_view host;     // for the Host header
+  std::string_view prefix;   // before the path: of base_url, and of a proxy
+  std::string_view key;      // empty: none
+  std::string_view headers;  // of the configuration, "name: value\r\n" each
+  std::string_view model;    // as the provider calls it
 };
 
 struct WireRequest {

@@ -130,7 +130,8 @@ std::uint64_t Dispatcher::random() noexcept {
   return random_.fetch_add(0x9E3779B97F4A7C15U, std::memory_order_relaxed) * 0xBF58476D1CE4E5B9U;
 }
 
-http::Task<Outcome> Dispatcher::run(const Call& call, const Catalog& catalog, const Model& model, Reply& reply) {
+http::Task<Outcome> Dispatcher::run(const Call& call, const Catalog& catalog, const Model& model,
+                                    Reply& reply) {
   Run run{.call = call, .catalog = catalog, .reply = reply};
   budget_.count_call(now());
   std::vector<const Model*> chain = {&model};
@@ -139,7 +140,8 @@ http::Task<Outcome> Dispatcher::run(const Call& call, const Catalog& catalog, co
       if (std::ranges::find(chain, next) == chain.end()) chain.push_back(next);
     }
   }
-  for (std::size_t i = 0; i < chain.size() && !run.ended; ++i) co_await use(run, *chain[i], i + 1 == chain.size());
+  for (std::size_t i = 0; i < chain.size() && !run.ended; ++i)
+    co_await use(run, *chain[i], i + 1 == chain.size());
   if (!run.ended) conclude(run, model);
   const AnswerFacts& facts = run.outcome.facts;
   call.waybill.upstream({.target = facts.target,
@@ -201,7 +203,8 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
   if (!slot) {
     target.circuit.abandoned();
     const ErrorCode code = slot.error().code;
-    if (code == ErrorCode::kCancelled || code == ErrorCode::kDeadlineExceeded) co_return run.end(std::move(slot.error()));
+    if (code == ErrorCode::kCancelled || code == ErrorCode::kDeadlineExceeded)
+      co_return run.end(std::move(slot.error()));
     run.refused = std::move(slot.error());
     run.tried.push_back(&target);
     co_return;
@@ -266,7 +269,8 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
   if (failure.retry_after) {
     target.circuit.cool(ended + *failure.retry_after);
   } else if (failure.status == 429 || failure.status == 529) {
-    target.circuit.cool(ended + kUnsaidCooling / 2 + Duration(static_cast<Duration::rep>(random() >> 1U) % kUnsaidCooling.count()));
+    target.circuit.cool(ended + kUnsaidCooling / 2 +
+                        Duration(static_cast<Duration::rep>(random() >> 1U) % kUnsaidCooling.count()));
   }
   run.tried.push_back(&target);
   if (failure.is_transient()) run.transient.push_back(&target);
@@ -277,7 +281,8 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
 // No target is left that could be tried.
 void Dispatcher::conclude(Run& run, const Model& model) {
   const TimePoint at = now();
-  const Duration soonest = run.soonest == TimePoint::max() ? Duration::zero() : std::max(Duration::zero(), run.soonest - at);
+  const Duration soonest =
+      run.soonest == TimePoint::max() ? Duration::zero() : std::max(Duration::zero(), run.soonest - at);
   if (run.last) {
     Error error = error_of(*run.last, run.last_target, run.attempts());
     if (run.out_of_retries) error.message += " (no more retries: gateway.retry_budget)";

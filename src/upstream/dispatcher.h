@@ -20,16 +20,17 @@ struct DispatcherOptions {
   std::size_t retry_floor = 10;
 };
 
-// Chooses a target, waits for a slot at its provider, calls it, and goes on to another target, and then to the
-// model's fallbacks, as long as nothing of an answer has reached the client: within the call's deadline, the
-// attempts and the retry budget. A failing target is called once; the same one again only where there is no other
-// and trying again may help, after a backoff. Thread-safe; a call runs on its own loop.
+// Chooses a target, waits for a slot at its provider, calls it, and goes on to another target, and then to
+// the model's fallbacks, as long as nothing of an answer has reached the client: within the call's deadline,
+// the attempts and the retry budget. A failing target is called once; the same one again only where there is
+// no other and trying again may help, after a backoff. Thread-safe; a call runs on its own loop.
 class Dispatcher {
  public:
   Dispatcher(const DispatcherOptions& options, telemetry::ProgramMetrics& metrics);
 
   // `catalog` is kept alive by the caller until the call has ended.
-  [[nodiscard]] http::Task<Outcome> run(const Call& call, const Catalog& catalog, const Model& model, Reply& reply);
+  [[nodiscard]] http::Task<Outcome> run(const Call& call, const Catalog& catalog, const Model& model,
+                                        Reply& reply);
 
   // No more lookups of names; to be called while the loops still run.
   void stop() { resolver_.stop(); }

@@ -131,7 +131,11 @@ Failure failure_of(const AnswerFault& fault) {
       kind = FailureKind::kClosed;
       break;
   }
-  return {.kind = kind, .status = fault.status, .message = shortened(fault.message), .body = {}, .retry_after = {}};
+  return {.kind = kind,
+          .status = fault.status,
+          .message = shortened(fault.message),
+          .body = {},
+          .retry_after = {}};
 }
 
 Failure failure_of(const http::ResponseHead& head, std::string_view body, const Dialect& dialect) {
@@ -194,10 +198,12 @@ std::optional<Duration> retry_after(const http::ResponseHead& head) {
 Error error_of(const Failure& failure, std::string_view target, unsigned attempts) {
   Error error{.code = ErrorCode::kUpstreamFailed, .message = {}, .field = {}};
   if (failure.kind == FailureKind::kTimeout) error.code = ErrorCode::kUpstreamTimeout;
-  if (failure.status == 429 || failure.status == 529 || failure.status == 503) error.code = ErrorCode::kRateLimited;
+  if (failure.status == 429 || failure.status == 529 || failure.status == 503)
+    error.code = ErrorCode::kRateLimited;
   error.message = fmt::format("No provider could answer ({} {}); the last was {}: {}", attempts,
                               attempts == 1 ? "call" : "calls", target, failure.message);
-  if (error.code == ErrorCode::kRateLimited) error.retry_after = failure.retry_after.value_or(Duration::zero());
+  if (error.code == ErrorCode::kRateLimited)
+    error.retry_after = failure.retry_after.value_or(Duration::zero());
   return error;
 }
 

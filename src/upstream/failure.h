@@ -29,28 +29,31 @@ enum class FailureKind : std::uint8_t {
 
 struct Failure {
   FailureKind kind = FailureKind::kConnect;
-  unsigned status = 0;  // of HTTP; 0: there was none
-  std::string message;  // for people, without a secret: "headers: nothing came in time"
-  std::string body;     // of an answer with a status from 400 on, in OpenAI's format
+  unsigned status = 0;                  // of HTTP; 0: there was none
+  std::string message;                  // for people, without a secret: "headers: nothing came in time"
+  std::string body;                     // of an answer with a status from 400 on, in OpenAI's format
   std::optional<Duration> retry_after;  // what the provider asks for
-  bool stale = false;   // of the connection, not of the target
+  bool stale = false;                   // of the connection, not of the target
 
   // Another target may do better.
   [[nodiscard]] bool may_retry() const noexcept { return kind != FailureKind::kRefused; }
   // The same target may do better in a moment.
   [[nodiscard]] bool is_transient() const noexcept {
-    const bool by_status = kind == FailureKind::kStatus && !retry_after &&
-                           (status >= 500 || status == 408 || status == 409);
+    const bool by_status =
+        kind == FailureKind::kStatus && !retry_after && (status >= 500 || status == 408 || status == 409);
     return by_status || kind == FailureKind::kConnect || kind == FailureKind::kClosed;
   }
   // It says that the target is in a bad state (and not that it has too much to do).
-  [[nodiscard]] bool is_ill() const noexcept { return kind != FailureKind::kRefused && status != 429 && status != 404; }
+  [[nodiscard]] bool is_ill() const noexcept {
+    return kind != FailureKind::kRefused && status != 429 && status != 404;
+  }
 };
 
 [[nodiscard]] Failure failure_of(const http::ClientError& error);
 [[nodiscard]] Failure failure_of(const AnswerFault& fault);
 // Of an answer with a status from 400 on.
-[[nodiscard]] Failure failure_of(const http::ResponseHead& head, std::string_view body, const Dialect& dialect);
+[[nodiscard]] Failure failure_of(const http::ResponseHead& head, std::string_view body,
+                                 const Dialect& dialect);
 
 // How long the provider asks to be left alone: retry-after-ms, Retry-After (seconds, or a date), else the
 // x-ratelimit-reset-* of a limit whose remaining is 0. Nothing where it does not say, or not sensibly.

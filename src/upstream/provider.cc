@@ -64,18 +64,23 @@ Result<std::shared_ptr<const http::Origin>> make_origin(const config::Provider& 
 }  // namespace
 
 Provider::Provider(const config::Provider& config)
-    : config_(config), dialect_(make_dialect(config.kind)), lanes_(config.name, lane_options(config.limits)) {}
+    : config_(config),
+      dialect_(make_dialect(config.kind)),
+      lanes_(config.name, lane_options(config.limits)) {}
 
 Result<std::shared_ptr<Provider>> Provider::make(const config::Provider& config) {
   const std::shared_ptr<Provider> made(new Provider(config));
   const Result<config::BaseUrl> url = config::parse_base_url(config.base_url);
-  if (!url) return fail(ErrorCode::kInvalidInput, fmt::format("provider {}: base_url {}", config.name, url.error().message));
+  if (!url)
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("provider {}: base_url {}", config.name, url.error().message));
   Result<std::shared_ptr<const http::Origin>> origin = make_origin(config, *url);
   if (!origin) return std::unexpected(std::move(origin.error()));
   made->origin_ = std::move(*origin);
   made->host_ = made->origin_->authority();
   made->prefix_ = made->origin_->target_prefix() + url->path;
-  for (const config::HttpHeader& header : config.headers) add_header(header.name, header.value, made->headers_);
+  for (const config::HttpHeader& header : config.headers)
+    add_header(header.name, header.value, made->headers_);
   const bool plain_proxy = !made->origin_->tls && !made->origin_->proxy_authorization.empty();
   if (plain_proxy) add_header("Proxy-Authorization", made->origin_->proxy_authorization, made->headers_);
   for (std::size_t i = 0; i < config.keys.size(); ++i) {
@@ -89,8 +94,7 @@ Result<std::shared_ptr<Provider>> Provider::make(const config::Provider& config)
 
 TargetAddress Provider::address(std::string_view model) const noexcept {
   TargetAddress address = {.host = host_, .prefix = prefix_, .key = {}, .headers = headers_, .model = model};
-  if (!keys_.empty())
-    address.key = keys_[next_key_.fetch_add(1, std::memory_order_relaxed) % keys_.size()];
+  if (!keys_.empty()) address.key = keys_[next_key_.fetch_add(1, std::memory_order_relaxed) % keys_.size()];
   return address;
 }
 

@@ -16,10 +16,11 @@ std::string_view environment(const char* name) noexcept {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
-// The lower-case names came first and are what most tools look at; HTTP_PROXY in capitals can be set from outside
-// in a CGI program, which this is not.
+// The lower-case names came first and are what most tools look at; HTTP_PROXY in capitals can be set from
+// outside in a CGI program, which this is not.
 std::string_view from_environment(bool tls) noexcept {
-  for (const char* name : tls ? std::array{"https_proxy", "HTTPS_PROXY"} : std::array{"http_proxy", "HTTP_PROXY"}) {
+  for (const char* name :
+       tls ? std::array{"https_proxy", "HTTPS_PROXY"} : std::array{"http_proxy", "HTTP_PROXY"}) {
     if (const std::string_view value = environment(name); !value.empty()) return value;
   }
   return {};
@@ -27,14 +28,16 @@ std::string_view from_environment(bool tls) noexcept {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::ranges::transform(out, out.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::ranges::transform(out, out.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
 }
 
 std::string base64(std::string_view bytes) {
   std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
+  const int size =
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
+                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
   out.resize(static_cast<std::size_t>(size));
   return out;
 }
@@ -77,9 +80,11 @@ Result<std::optional<Proxy>> proxy_for(std::string_view configured, const config
   if (begin == 0) address.insert(0, "http://");
   Result<config::BaseUrl> parsed = config::parse_base_url(address);
   if (!parsed)
-    return fail(ErrorCode::kInvalidInput, fmt::format("the proxy {} {}", address, parsed.error().message), "proxy");
+    return fail(ErrorCode::kInvalidInput, fmt::format("the proxy {} {}", address, parsed.error().message),
+                "proxy");
   if (parsed->tls)
-    return fail(ErrorCode::kUnsupported, "a proxy that is itself reached by https is not supported; write http://", "proxy");
+    return fail(ErrorCode::kUnsupported,
+                "a proxy that is itself reached by https is not supported; write http://", "proxy");
   proxy.host = parsed->host;
   proxy.port = parsed->port;
   return proxy;

@@ -17,8 +17,8 @@ struct Proxy {
   std::string authorization;  // "Basic ..."; empty: none
 };
 
-// `configured`: "http://user:password@host:port", "none", or empty: HTTPS_PROXY or HTTP_PROXY (and in lower case),
-// unless NO_PROXY names the host. kInvalidInput without the password.
+// `configured`: "http://user:password@host:port", "none", or empty: HTTPS_PROXY or HTTP_PROXY (and in lower
+// case), unless NO_PROXY names the host. kInvalidInput without the password.
 [[nodiscard]] Result<std::optional<Proxy>> proxy_for(std::string_view configured, const config::BaseUrl& url);
 
 // Whether a list as NO_PROXY has it ("localhost, .example.com, 10.0.0.1, *") names the host.

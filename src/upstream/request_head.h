@@ -10,8 +10,8 @@
 
 namespace waybill::upstream {
 
-// The request line of a POST and the headers that every call has: Host, content type, the configured ones, the
-// call's trace and its idempotency key. What a client sent goes no further than that.
+// The request line of a POST and the headers that every call has: Host, content type, the configured ones,
+// the call's trace and its idempotency key. What a client sent goes no further than that.
 void begin_head(const Call& call, const TargetAddress& target, std::string_view path, std::string& head);
 // Values with control characters are left out.
 void add_header(std::string_view name, std::string_view value, std::string& head);

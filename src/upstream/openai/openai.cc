@@ -33,7 +33,8 @@ AnswerFault fault_of(const AnswerFrame& frame) {
 class OpenAiReader final : public AnswerReader {
  public:
   explicit OpenAiReader(const Call& call)
-      : hide_usage_(call.request.stream() && !call.request.include_usage()), estimated_prompt_(call.request.prompt_tokens()) {}
+      : hide_usage_(call.request.stream() && !call.request.include_usage()),
+        estimated_prompt_(call.request.prompt_tokens()) {}
 
   void append(std::string_view bytes) override { events_.append(bytes); }
 
@@ -52,8 +53,8 @@ class OpenAiReader final : public AnswerReader {
   }
 
   std::expected<StreamPiece, AnswerFault> end() override {
-    // An event that ends with the body, without a blank line, counts for nothing (WHATWG HTML, 9.2.6), but some
-    // servers end so behind the last one.
+    // An event that ends with the body, without a blank line, counts for nothing (WHATWG HTML, 9.2.6), but
+    // some servers end so behind the last one.
     events_.finish();
     if (finished_) return StreamPiece{.events = kDoneEvent, .content = false, .done = true};
     return std::unexpected(AnswerFault{AnswerFault::Kind::kCut, 0, "the stream stopped before its end"});
@@ -136,7 +137,8 @@ class OpenAiDialect final : public Dialect {
     if (message.empty()) message = "the provider gave no reason";
     // What is in OpenAI's shape goes through; what is not is put into it.
     JsonMembers members;
-    if (members.parse(body) && members.find("error") != nullptr && members.find("error")->value.starts_with('{'))
+    if (members.parse(body) && members.find("error") != nullptr &&
+        members.find("error")->value.starts_with('{'))
       return std::string(body);
     std::string told;
     JsonWriter json(told);
