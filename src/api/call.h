@@ -16,9 +16,14 @@ struct Call {
   telemetry::Waybill waybill;                    // empty for endpoints that are not accounted for
   const Caller* caller = nullptr;                // null where no keys are asked for
   TimePoint deadline = TimePoint::max();
+  bool has_answer = false;  // the response holds what is to be told, though the request has failed
 
   [[nodiscard]] http::Request& request() const noexcept { return exchange.request; }
   [[nodiscard]] http::Response& response() const noexcept { return exchange.response; }
 };
+
+// Under which ids the request is known, here and at its sender. Done for all answers but those whose head
+// goes out before their end.
+void add_id_headers(const Call& call);
 
 }  // namespace waybill::api

@@ -25,7 +25,8 @@ Duration bounded(double wanted_seconds, const config::Admission& admission) {
 
 }  // namespace
 
-Result<Duration> timeout_of(const http::Request& request, const config::Admission& admission) {
+Result<Duration> timeout_of(const http::Request& request, const config::Admission& admission,
+                            bool calls_model) {
   constexpr std::string_view kOwn = "x-waybill-timeout-ms";
   if (const std::string_view text = request.header(kOwn); !text.empty()) {
     const std::optional<double> milliseconds = positive_number(text);
@@ -40,6 +41,7 @@ Result<Duration> timeout_of(const http::Request& request, const config::Admissio
   // Sent by libraries, not by people: what cannot be read is left aside ("NOT_GIVEN").
   if (const auto wanted = positive_number(request.header("x-stainless-read-timeout")))
     return bounded(*wanted, admission);
+  if (calls_model) return admission.max_deadline;
   return std::min<Duration>(admission.deadline, admission.max_deadline);
 }
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "api/await.h"
+#include "api/decision_record.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/json_body.h"
@@ -12,7 +13,6 @@ namespace waybill::api {
 namespace {
 
 using route::Decision;
-using telemetry::Stage;
 
 void write_decision(JsonWriter& json, const Decision& decision) {
   json.key("route").string(decision.route).key("model").string(decision.model);
@@ -38,24 +38,6 @@ void write_explanation(JsonWriter& json, const route::Router& router, const rout
   json.end_array();
 }
 
-// What the decision and its timing say, into the waybill.
-void record(telemetry::Waybill& waybill, const Decision& decision, const route::DecisionTiming& timing) {
-  waybill.decision({.route = decision.route,
-                    .model = decision.model,
-                    .tier = to_string(decision.tier),
-                    .reason = to_string(decision.reason),
-                    .score = decision.score,
-                    .degraded = decision.degraded});
-  const auto stage = [&waybill](Stage which, TimePoint begin, TimePoint end) {
-    if (begin != TimePoint{} && end != TimePoint{}) waybill.stage(which, begin, end);
-  };
-  waybill.tokens(timing.tokens);
-  stage(Stage::kTokenize, timing.arrived, timing.tokenized);
-  stage(Stage::kQueue, timing.queued, timing.started);
-  stage(Stage::kEncode, timing.started, timing.finished);
-  stage(Stage::kDecide, timing.finished == TimePoint{} ? timing.arrived : timing.finished, timing.decided);
-}
-
 route::DecisionCall decision_call(Call& call, const Question& question) {
   return {.prompt = question.prompt.value_or(std::string_view()),
           .deadline = call.deadline,
@@ -72,7 +54,7 @@ http::Task<Status> decide_one(Call& call, const Question& question, std::string_
   };
   Result<route::DecisionAnswer> answer = co_await await_answer<route::DecisionAnswer>(call.exchange, start);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
-  record(call.waybill, answer->decision, answer->timing);
+  record_decision(call.waybill, answer->decision, answer->timing);
   JsonWriter json(call.response().body);
   json.begin_object();
   write_decision(json, answer->decision);
@@ -89,7 +71,7 @@ http::Task<Status> explain_one(Call& call, const Question& question, std::string
   Result<route::ExplanationAnswer> answer =
       co_await await_answer<route::ExplanationAnswer>(call.exchange, start);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
-  record(call.waybill, answer->explanation.decision, answer->timing);
+  record_decision(call.waybill, answer->explanation.decision, answer->timing);
   JsonWriter json(call.response().body);
   json.begin_object();
   write_decision(json, answer->explanation.decision);
@@ -137,7 +119,7 @@ http::Task<Status> decide(Gateway& /*gateway*/, Call& call) {
     call.deadline =
         std::min(call.deadline, call.request().started + std::chrono::milliseconds(*question.timeout_ms));
   }
-  call.waybill.stage(Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
+  call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   const std::string id = to_string(call.waybill.id());
   Status status;
   if (!question.inputs.empty()) {

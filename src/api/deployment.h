@@ -7,19 +7,21 @@
 #include "api/keys.h"
 #include "config/config.h"
 #include "route/engine.h"
+#include "upstream/catalog.h"
 
 namespace waybill::api {
 
 // Immutable. Shared: a reload puts another in its place while calls that began with this one still use it.
 struct Deployment {
-  std::shared_ptr<const route::Engine> engine;  // of the gateway's EngineSlot, which also ends it
+  std::shared_ptr<const route::Engine> engine;       // of the gateway's EngineSlot, which also ends it
+  std::shared_ptr<const upstream::Catalog> catalog;  // empty where no models are configured
   Keyring keys;
   std::string models_json;  // GET /v1/models
 
   [[nodiscard]] const config::Config& config() const noexcept { return engine->config(); }
 };
 
-// What GET /v1/models says of an engine.
-[[nodiscard]] std::string models_json(const route::Engine& engine);
+// What GET /v1/models says.
+[[nodiscard]] std::string models_json(const route::Engine& engine, const upstream::Catalog& catalog);
 
 }  // namespace waybill::api

@@ -10,6 +10,8 @@ std::span<const Endpoint> endpoints() noexcept {
   static constexpr std::array kEndpoints = {
       Endpoint{Method::kPost, "/route", Access::kCaller, true, decide},
       Endpoint{Method::kPost, "/v1/route", Access::kCaller, true, decide},
+      Endpoint{Method::kPost, "/v1/chat/completions", Access::kCaller, true, chat, true},
+      Endpoint{Method::kPost, "/v1/completions", Access::kCaller, true, complete, true},
       Endpoint{Method::kPost, "/v1/embeddings", Access::kCaller, true, embed},
       Endpoint{Method::kGet, "/v1/models", Access::kCaller, true, list_models},
       Endpoint{Method::kGet, "/v1/models/{id}", Access::kCaller, true, list_models},

@@ -30,6 +30,8 @@ struct Endpoint {
   Access access;
   bool accounted;  // has a waybill; what looks at the accounts has none, so as not to change what it shows
   Run run;
+  bool calls_model =
+      false;  // takes as long as a model does: without a deadline of its own it has the longest
 };
 
 [[nodiscard]] std::span<const Endpoint> endpoints() noexcept;
@@ -38,8 +40,10 @@ struct Endpoint {
 [[nodiscard]] std::string path_argument(const Call& call) noexcept;
 
 // One file each.
-http::Task<Status> decide(Gateway& gateway, Call& call);       // decide_endpoint.cc
-http::Task<Status> embed(Gateway& gateway, Call& call);        // embeddings_endpoint.cc
+http::Task<Status> decide(Gateway& gateway, Call& call);  // decide_endpoint.cc
+http::Task<Status> embed(Gateway& gateway, Call& call);   // embeddings_endpoint.cc
+http::Task<Status> chat(Gateway& gateway, Call& call);    // chat_endpoint.cc
+http::Task<Status> complete(Gateway& gateway, Call& call);
 http::Task<Status> list_models(Gateway& gateway, Call& call);  // models_endpoint.cc
 http::Task<Status> health(Gateway& gateway, Call& call);       // health_endpoint.cc
 http::Task<Status> ready(Gateway& gateway, Call& call);

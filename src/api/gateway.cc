@@ -89,10 +89,20 @@ Status no_endpoint(const http::Request& request, bool path_known, http::Response
 
 }  // namespace
 
-Gateway::Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine, Keyring keys,
-                 GatewayOptions options)
-    : telemetry_(telemetry), options_(options), engines_(std::move(engine)) {
-  publish(std::move(keys));
+void add_id_headers(const Call& call) {
+  const std::string id = to_string(call.waybill.id());
+  const std::string_view theirs = call.request().header("x-request-id");
+  call.response().add_header("x-waybill-request-id", id);
+  call.response().add_header("x-request-id", theirs.empty() ? std::string_view(id) : theirs);
+}
+
+Gateway::Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine,
+                 std::shared_ptr<const upstream::Catalog> catalog, Keyring keys, GatewayOptions options)
+    : telemetry_(telemetry),
+      options_(options),
+      engines_(std::move(engine)),
+      dispatcher_(telemetry.metrics()) {
+  publish(std::move(catalog), std::move(keys));
   scrape_hook_ = telemetry.registry().on_scrape([this] { refresh_metrics(); });
 }
 
@@ -103,17 +113,19 @@ std::shared_ptr<const Deployment> Gateway::deployment() const noexcept {
   return deployment_;
 }
 
-void Gateway::deploy(std::unique_ptr<route::Engine> engine, Keyring keys) {
+void Gateway::deploy(std::unique_ptr<route::Engine> engine, std::shared_ptr<const upstream::Catalog> catalog,
+                     Keyring keys) {
   const std::lock_guard lock(counted_mutex_);
   count_cache();
   engines_.replace(std::move(engine));
-  publish(std::move(keys));
+  publish(std::move(catalog), std::move(keys));
 }
 
-void Gateway::publish(Keyring keys) {
+void Gateway::publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring keys) {
   std::shared_ptr<const route::Engine> engine = engines_.current();
-  std::string models = models_json(*engine);
-  auto next = std::make_shared<const Deployment>(std::move(engine), std::move(keys), std::move(models));
+  std::string models = models_json(*engine, *catalog);
+  auto next = std::make_shared<const Deployment>(std::move(engine), std::move(catalog), std::move(keys),
+                                                 std::move(models));
   const std::lock_guard lock(deployment_mutex_);
   std::erase_if(in_use_, [](const auto& each) { return each.expired(); });
   in_use_.push_back(next);
@@ -133,6 +145,8 @@ void Gateway::stop_deciding() {
     each->engine->embeddings().stop();
   }
 }
+
+void Gateway::stop() { dispatcher_.stop(); }
 
 void Gateway::reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done) {
   auto posted = [&executor, done = std::move(done)](Result<std::string> result) mutable {
@@ -215,7 +229,8 @@ Status Gateway::admit(const Endpoint& endpoint, Call& call) {
     }
   }
   if (!endpoint.accounted) return {};  // it waits for nothing
-  const Result<Duration> timeout = timeout_of(request, call.deployment->config().admission);
+  const Result<Duration> timeout =
+      timeout_of(request, call.deployment->config().admission, endpoint.calls_model);
   if (!timeout) return std::unexpected(timeout.error());
   call.deadline = request.started + *timeout;
   return {};
@@ -232,15 +247,12 @@ void Gateway::finish(Call call, const Status& status) {
     if (outcome == Outcome::kExpired && call.waybill.is_open()) {
       told.message += fmt::format(" (stage: {})", to_string(stage_of(call.waybill.record(), outcome)));
     }
-    write_error(told, problem, response);
+    if (!call.has_answer && !exchange.body_begun()) write_error(told, problem, response);
   }
   if (draining_) response.close = true;
   if (!call.waybill.is_open()) return;
   if (!status) call.waybill.fail(status.error(), stage_of(call.waybill.record(), outcome));
-  const std::string id = to_string(call.waybill.id());
-  const std::string_view theirs = call.request().header("x-request-id");
-  response.add_header("x-waybill-request-id", id);
-  response.add_header("x-request-id", theirs.empty() ? std::string_view(id) : theirs);
+  if (!exchange.body_begun()) add_id_headers(call);
   exchange.on_sent = [waybill = std::move(call.waybill), outcome, code = response.status,
                       begin = now()](bool sent) mutable {
     waybill.stage(Stage::kWrite, begin, now());

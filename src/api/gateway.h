@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "api/conversations.h"
 #include "api/deployment.h"
 #include "api/endpoint.h"
 #include "http/server.h"
 #include "route/engine_slot.h"
 #include "telemetry/telemetry.h"
+#include "upstream/dispatcher.h"
 
 namespace waybill::api {
 
@@ -26,16 +28,18 @@ struct GatewayOptions {
 // Thread-safe.
 class Gateway final : public http::Handler {
  public:
-  Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine, Keyring keys,
-          GatewayOptions options);
+  Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine,
+          std::shared_ptr<const upstream::Catalog> catalog, Keyring keys, GatewayOptions options);
   ~Gateway() override;
 
   http::Task<> handle(http::Exchange& exchange) override;
   void refuse(http::Exchange& exchange, const http::ParseFailure& failure) override;
 
   [[nodiscard]] std::shared_ptr<const Deployment> deployment() const noexcept;
-  // Puts another engine and other keys into force; requests in flight end with those they began with.
-  void deploy(std::unique_ptr<route::Engine> engine, Keyring keys);
+  // Puts another engine, catalog and other keys into force; requests in flight end with those they began
+  // with.
+  void deploy(std::unique_ptr<route::Engine> engine, std::shared_ptr<const upstream::Catalog> catalog,
+              Keyring keys);
 
   // From then on /ready says no, and answers close their connections.
   void start_draining() noexcept { draining_ = true; }
@@ -44,6 +48,8 @@ class Gateway final : public http::Handler {
   // What still waits for a decision or an embedding, under this configuration or one before, is answered that
   // the server is shutting down.
   void stop_deciding();
+  // Before the event loops end: what works for them elsewhere calls back no more.
+  void stop();
 
   // Whose figures /metrics shows, and who reloads. Both must outlive the gateway's last request.
   void attach(const http::Server& server, Reloader& reloader) noexcept {
@@ -54,19 +60,23 @@ class Gateway final : public http::Handler {
   void reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done);
 
   [[nodiscard]] telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
+  [[nodiscard]] upstream::Dispatcher& dispatcher() noexcept { return dispatcher_; }
+  [[nodiscard]] Conversations& conversations() noexcept { return conversations_; }
   [[nodiscard]] const GatewayOptions& options() const noexcept { return options_; }
 
  private:
   http::Task<Status> answer(const Endpoint& endpoint, Call& call);
   [[nodiscard]] Status admit(const Endpoint& endpoint, Call& call);
   void finish(Call call, const Status& status);
-  void publish(Keyring keys);
+  void publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring keys);
   void count_cache();
   void refresh_metrics();  // at each scrape
 
   telemetry::Telemetry& telemetry_;
   const GatewayOptions options_;
   route::EngineSlot engines_;
+  upstream::Dispatcher dispatcher_;
+  Conversations conversations_;
   mutable std::mutex deployment_mutex_;
   // Guarded by deployment_mutex_, as the next: every deployment that a request may still use.
   std::shared_ptr<const Deployment> deployment_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "api/endpoint.h"
+#include "api/model_choice.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {
@@ -14,13 +15,15 @@ struct ListedModel {
   std::string_view kind;  // "route", "model" or "encoder"
 };
 
-// Each name once: the encoder, the routes, and the models behind them.
-std::vector<ListedModel> listed_models(const route::Engine& engine) {
+// Each name once: the encoder, the routes, the models behind them and those that are configured.
+std::vector<ListedModel> listed_models(const route::Engine& engine, const upstream::Catalog& catalog) {
   std::vector<ListedModel> models = {{engine.model_name(), "encoder"}};
   const auto add = [&models](std::string_view name, std::string_view kind) {
     if (std::ranges::find(models, name, &ListedModel::name) == models.end()) models.push_back({name, kind});
   };
   const route::Router& router = engine.router();
+  if (!catalog.empty()) add(kAutoModel, "route");
+  for (const auto& model : catalog.models()) add(model->name, "model");
   for (const route::RouteInfo& route : router.routes()) add(route.name, "route");
   add(router.default_route(), "route");
   for (const route::RouteInfo& route : router.routes()) add(route.model, "model");
@@ -34,11 +37,11 @@ void write_model(JsonWriter& json, const ListedModel& model) {
 
 }  // namespace
 
-std::string models_json(const route::Engine& engine) {
+std::string models_json(const route::Engine& engine, const upstream::Catalog& catalog) {
   std::string text;
   JsonWriter json(text);
   json.begin_object().key("object").string("list").key("data").begin_array();
-  for (const ListedModel& model : listed_models(engine)) write_model(json, model);
+  for (const ListedModel& model : listed_models(engine, catalog)) write_model(json, model);
   json.end_array().end_object();
   return text;
 }
@@ -49,7 +52,7 @@ http::Task<Status> list_models(Gateway& /*gateway*/, Call& call) {
     co_return Status{};
   }
   const std::string wanted = path_argument(call);
-  for (const ListedModel& model : listed_models(*call.deployment->engine)) {
+  for (const ListedModel& model : listed_models(*call.deployment->engine, *call.deployment->catalog)) {
     if (model.name != wanted) continue;
     JsonWriter json(call.response().body);
     write_model(json, model);

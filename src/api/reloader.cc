@@ -116,13 +116,16 @@ Result<std::string> Reloader::reload() {
   const bool needs_restart = needs_a_restart(before->config(), *config);
   Result<Keyring> keys = Keyring::load(config->keys);
   if (!keys) return failed(keys.error());
+  Result<std::shared_ptr<const upstream::Catalog>> catalog =
+      upstream::Catalog::make(*config, before->catalog.get());
+  if (!catalog) return failed(catalog.error());
   Result<std::unique_ptr<route::Engine>> engine =
       route::load_engine(std::move(*config), options_, before->engine.get());
   if (!engine) return failed(engine.error());
   std::string message =
       fmt::format("{} is in force, with {} routes", file_.string(), (*engine)->router().routes().size());
   if (needs_restart) message += "; what it changes in server and telemetry needs a restart";
-  gateway_.deploy(std::move(*engine), std::move(*keys));
+  gateway_.deploy(std::move(*engine), std::move(*catalog), std::move(*keys));
   metrics.config_reloads.with({"ok"}).add();
   telemetry_.log().info("the configuration was reloaded", {{"message_detail", message}});
   return message;

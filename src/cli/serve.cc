@@ -75,6 +75,8 @@ class Serving {
     make_room_for_connections(server.max_connections);
     Result<api::Keyring> keys = api::Keyring::load(config.keys);
     if (!keys) return std::unexpected(keys.error());
+    Result<std::shared_ptr<const upstream::Catalog>> catalog = upstream::Catalog::make(config, nullptr);
+    if (!catalog) return std::unexpected(catalog.error());
     ProgressLine progress;
     route::EngineOptions engine_options;
     engine_options.decision_batch_observer = [this](const route::ComputedBatch& batch) {
@@ -87,7 +89,7 @@ class Serving {
     progress.clear();
     if (!engine) return std::unexpected(engine.error());
     for (const std::string& note : (*engine)->notes()) telemetry_.log().warn(note);
-    gateway_.emplace(telemetry_, std::move(*engine), std::move(*keys),
+    gateway_.emplace(telemetry_, std::move(*engine), std::move(*catalog), std::move(*keys),
                      api::GatewayOptions{.separate_admin = !server.admin_listen.empty()});
     reloader_.emplace(
         file_, [this] { return reload_config(file_, options_); }, std::move(engine_options), *gateway_,
@@ -135,6 +137,7 @@ class Serving {
       (void)server_->drain(now() + kLastAnswers);
     }
     reloader_->stop();
+    gateway_->stop();
     server_->stop();
   }
 

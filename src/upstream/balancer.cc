@@ -101,7 +101,7 @@ Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> t
               std::uint64_t random, TimePoint now) {
   Choice choice;
   Candidates candidates;
-  unsigned priority = 0;
+  std::size_t priority = 0;
   bool spare = false;  // the candidates are of weight 0
   for (const PoolMember& member : pool) {
     if (std::ranges::find(tried, member.target.get()) != tried.end()) continue;

@@ -15,8 +15,8 @@ namespace waybill::upstream {
 // A target's place in the pool of one model.
 struct PoolMember {
   std::shared_ptr<Target> target;
-  unsigned priority = 0;  // the lowest that can be called is called
-  unsigned weight = 1;    // share among those of one priority; 0: only when no other can be called
+  std::size_t priority = 0;  // the lowest that can be called is called
+  std::size_t weight = 1;    // share among those of one priority; 0: only when no other can be called
 };
 
 struct Choice {

@@ -49,6 +49,7 @@ class Catalog {
   [[nodiscard]] const std::map<std::string, std::shared_ptr<Target>, std::less<>>& targets() const noexcept {
     return targets_;
   }
+  [[nodiscard]] const config::Gateway& gateway() const noexcept { return gateway_; }
   [[nodiscard]] bool empty() const noexcept { return models_.empty() && providers_.empty(); }
 
   // In 1e-9 US dollars; 0 where there is no price.
@@ -56,7 +57,7 @@ class Catalog {
                                             const Usage& usage) const;
 
  private:
-  explicit Catalog(const config::Config& config) : prices_(config.prices) {}
+  explicit Catalog(const config::Config& config) : gateway_(config.gateway), prices_(config.prices) {}
   Status add_providers(const config::Config& config, const Catalog* previous);
   void add_models(const config::Config& config, const Catalog* previous);
   std::shared_ptr<Target> target(const std::shared_ptr<Provider>& provider, const std::string& model,
@@ -67,6 +68,7 @@ class Catalog {
   std::vector<std::unique_ptr<Model>> models_;
   std::map<std::string, const Model*, std::less<>> by_name_;
   std::map<std::string, std::unique_ptr<Model>, std::less<>> by_provider_;  // for "provider/model"
+  const config::Gateway gateway_;
   const config::PriceTable prices_;
 };
 

@@ -119,11 +119,8 @@ struct Dispatcher::Run {
   }
 };
 
-Dispatcher::Dispatcher(const DispatcherOptions& options, telemetry::ProgramMetrics& metrics)
-    : options_(options),
-      metrics_(metrics),
-      budget_(options.retry_budget, options.retry_floor),
-      random_(std::random_device{}()) {}
+Dispatcher::Dispatcher(telemetry::ProgramMetrics& metrics)
+    : metrics_(metrics), random_(std::random_device{}()) {}
 
 // A Weyl sequence; choose() and back_off() mix it.
 std::uint64_t Dispatcher::random() noexcept {
@@ -156,7 +153,7 @@ http::Task<> Dispatcher::use(Run& run, const Model& model, bool last) {
   while (!run.ended) {
     if (run.call.cancellation.requested() && !run.call.finish_abandoned) co_return run.end(cancelled());
     if (now() >= run.call.deadline) co_return run.end(expired("before a provider had answered"));
-    if (run.attempts() >= options_.max_attempts || run.out_of_retries) co_return;
+    if (run.attempts() >= run.catalog.gateway().max_attempts || run.out_of_retries) co_return;
     const std::uint64_t affinity = model.config.prefix_affinity ? run.call.request.conversation() : 0;
     const Choice choice = choose(model.pool, run.tried, affinity, random(), now());
     if (choice.target == nullptr) {
@@ -167,7 +164,7 @@ http::Task<> Dispatcher::use(Run& run, const Model& model, bool last) {
       continue;
     }
     if (run.attempts() > 0) {
-      if (!budget_.take_retry(now())) {
+      if (!budget_.take_retry(now(), run.catalog.gateway())) {
         choice.target->circuit.abandoned();
         run.out_of_retries = true;
         co_return;

@@ -14,19 +14,13 @@
 
 namespace waybill::upstream {
 
-struct DispatcherOptions {
-  std::size_t max_attempts = 4;
-  double retry_budget = 0.2;
-  std::size_t retry_floor = 10;
-};
-
 // Chooses a target, waits for a slot at its provider, calls it, and goes on to another target, and then to
 // the model's fallbacks, as long as nothing of an answer has reached the client: within the call's deadline,
 // the attempts and the retry budget. A failing target is called once; the same one again only where there is
 // no other and trying again may help, after a backoff. Thread-safe; a call runs on its own loop.
 class Dispatcher {
  public:
-  Dispatcher(const DispatcherOptions& options, telemetry::ProgramMetrics& metrics);
+  explicit Dispatcher(telemetry::ProgramMetrics& metrics);
 
   // `catalog` is kept alive by the caller until the call has ended.
   [[nodiscard]] http::Task<Outcome> run(const Call& call, const Catalog& catalog, const Model& model,
@@ -43,7 +37,6 @@ class Dispatcher {
   void conclude(Run& run, const Model& model);
   [[nodiscard]] std::uint64_t random() noexcept;
 
-  const DispatcherOptions options_;
   telemetry::ProgramMetrics& metrics_;
   RetryBudget budget_;
   http::Resolver resolver_;

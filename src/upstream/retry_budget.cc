@@ -21,7 +21,7 @@ void RetryBudget::count_call(TimePoint now) {
   ++slot(now).calls;
 }
 
-bool RetryBudget::take_retry(TimePoint now) {
+bool RetryBudget::take_retry(TimePoint now, const config::Gateway& limits) {
   const std::lock_guard lock(mutex_);
   Slot& current = slot(now);
   const std::int64_t oldest = current.second - static_cast<std::int64_t>(kSlots);
@@ -31,7 +31,8 @@ bool RetryBudget::take_retry(TimePoint now) {
     calls += each.calls;
     retries += each.retries;
   }
-  const double allowed = share_ * static_cast<double>(calls) + static_cast<double>(floor_);
+  const double allowed =
+      limits.retry_budget * static_cast<double>(calls) + static_cast<double>(limits.retry_floor);
   if (static_cast<double>(retries) + 1 > allowed) return false;
   ++current.retries;
   return true;

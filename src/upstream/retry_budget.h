@@ -7,17 +7,16 @@
 #include <mutex>
 
 #include "base/clock.h"
+#include "config/upstream_config.h"
 
 namespace waybill::upstream {
 
-// Of the last ten seconds: `share` of the calls, and `floor` in any case. Thread-safe.
+// Of the last ten seconds: retry_budget of the calls, and retry_floor in any case. Thread-safe.
 class RetryBudget {
  public:
-  RetryBudget(double share, std::size_t floor) : share_(share), floor_(floor) {}
-
   void count_call(TimePoint now);
   // Takes one retry; false: there is none left.
-  [[nodiscard]] bool take_retry(TimePoint now);
+  [[nodiscard]] bool take_retry(TimePoint now, const config::Gateway& limits);
 
  private:
   static constexpr std::size_t kSlots = 10;  // of a second each
@@ -27,8 +26,6 @@ class RetryBudget {
   };
   Slot& slot(TimePoint now);
 
-  const double share_;
-  const std::size_t floor_;
   std::mutex mutex_;  // guards slots_
   std::array<Slot, kSlots> slots_{};
 };

@@ -1,0 +1,138 @@
+#include "api/model_choice.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/await.h"
+#include "api/decision_record.h"
+#include "api/gateway.h"
+#include "base/hash.h"
+#include "base/suggest.h"
+
+namespace waybill::api {
+namespace {
+
+std::vector<std::string_view> known_names(const Deployment& deployment) {
+  std::vector<std::string_view> names = {kAutoModel};
+  for (const auto& model : deployment.catalog->models()) names.emplace_back(model->name);
+  for (const route::RouteInfo& route : deployment.engine->router().routes()) names.emplace_back(route.name);
+  return names;
+}
+
+std::unexpected<Error> unknown(const Deployment& deployment, std::string_view name) {
+  const std::string_view shown = name.substr(0, 100);
+  if (deployment.catalog->empty()) {
+    return fail(ErrorCode::kUnsupported,
+                "No models are configured; add providers and models to waybill.yaml (docs/config.md).",
+                "model");
+  }
+  const std::string likely = did_you_mean(shown, known_names(deployment));
+  return fail(ErrorCode::kNotFound,
+              fmt::format("There is no model \"{}\"{} GET /v1/models lists them.", shown,
+                          likely.empty() ? "." : likely),
+              "model");
+}
+
+// The model behind a route's name; empty: no such route.
+std::string_view model_of_route(const Deployment& deployment, std::string_view name) {
+  const route::Router& router = deployment.engine->router();
+  const auto found = std::ranges::find(router.routes(), name, &route::RouteInfo::name);
+  if (found != router.routes().end()) return found->model;
+  if (name != router.default_route()) return {};
+  const std::string& model = deployment.config().default_model;
+  return model.empty() ? name : std::string_view(model);
+}
+
+Result<ModelChoice> by_name(const Deployment& deployment, std::string_view name) {
+  const upstream::Catalog::Found found = deployment.catalog->find(name);
+  if (found.model == nullptr) return unknown(deployment, name);
+  return ModelChoice{.model = found.model, .asked = std::string(found.asked), .route = {}, .tier = {}};
+}
+
+// What keeps a conversation with its model: what the client says, else how the conversation begins.
+std::uint64_t conversation_of(const Call& call, const upstream::ChatRequest& request) {
+  const std::string_view session = call.request().header("x-waybill-session");
+  std::uint64_t key = session.empty() ? request.conversation() : hash64(session);
+  // Callers do not share conversations.
+  if (key != 0 && call.caller != nullptr) key ^= hash64(call.caller->name);
+  return key;
+}
+
+std::string prompt_of(const upstream::ChatRequest& request, config::Conversation what) {
+  std::string prompt;
+  if (what == config::Conversation::kLastMessage) {
+    request.append_last_user_text(prompt);
+    return prompt;
+  }
+  std::vector<upstream::Turn> turns;
+  request.append_turns(turns);
+  for (const upstream::Turn& turn : turns) {
+    if (turn.role != "user") continue;
+    if (!prompt.empty()) prompt += '\n';
+    prompt += turn.text;
+  }
+  return prompt;
+}
+
+}  // namespace
+
+http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
+                                             const upstream::ChatRequest& request) {
+  const Deployment& deployment = *call.deployment;
+  const std::string_view name = request.model();
+  if (name != kAutoModel) {
+    if (deployment.catalog->find(name).model == nullptr) {
+      const std::string_view model = model_of_route(deployment, name);
+      if (!model.empty()) {
+        Result<ModelChoice> choice = by_name(deployment, model);
+        if (choice) choice->route = name;
+        co_return choice;
+      }
+    }
+    co_return by_name(deployment, name);
+  }
+  const std::uint64_t conversation = conversation_of(call, request);
+  const Duration sticky = deployment.config().gateway.sticky;
+  const TimePoint now = std::chrono::steady_clock::now();
+  if (conversation != 0 && sticky > Duration::zero()) {
+    if (const auto kept = gateway.conversations().find(conversation, now)) {
+      if (Result<ModelChoice> choice = by_name(deployment, kept->model)) {
+        choice->route = kept->route;
+        choice->tier = "sticky";
+        call.waybill.decision(
+            {.route = kept->route, .model = kept->model, .tier = "sticky", .reason = "conversation"});
+        gateway.conversations().keep(conversation, *kept, now + sticky);
+        co_return choice;
+      }
+    }
+  }
+  const std::string prompt = prompt_of(request, deployment.config().gateway.conversation);
+  route::DecisionService& service = deployment.engine->decisions();
+  const route::DecisionCall asked = {.prompt = prompt,
+                                     .deadline = call.deadline,
+                                     .executor = &call.exchange.loop(),
+                                     .cancelled = &call.exchange.cancelled(),
+                                     .allow_degraded = true};
+  auto start = [&service, &asked](route::DecisionService::Completion&& done) {
+    return service.decide(asked, std::move(done));
+  };
+  Result<route::DecisionAnswer> answer = co_await await_answer<route::DecisionAnswer>(call.exchange, start);
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  record_decision(call.waybill, answer->decision, answer->timing);
+  Result<ModelChoice> choice = by_name(deployment, answer->decision.model);
+  if (!choice) co_return choice;
+  choice->route = answer->decision.route;
+  choice->tier = to_string(answer->decision.tier);
+  choice->score = answer->decision.score;
+  if (conversation != 0 && sticky > Duration::zero()) {
+    gateway.conversations().keep(conversation,
+                                 {std::string(answer->decision.route), std::string(answer->decision.model)},
+                                 now + sticky);
+  }
+  co_return choice;
+}
+
+}  // namespace waybill::api
