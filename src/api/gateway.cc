@@ -89,6 +89,28 @@ Status no_endpoint(const http::Request& request, bool path_known, http::Response
 
 }  // namespace
 
+namespace {
+
+void refresh_upstream_metrics(telemetry::ProgramMetrics& metrics, const upstream::Catalog& catalog) {
+  const TimePoint at = now();
+  for (const auto& [name, target] : catalog.targets()) {
+    const upstream::CircuitState state = target->circuit.state(at);
+    metrics.target_state.with({name}).set(state == upstream::CircuitState::kClosed     ? 0
+                                          : state == upstream::CircuitState::kHalfOpen ? 1
+                                                                                       : 2);
+  }
+  for (const auto& provider : catalog.providers()) {
+    const std::string& name = provider->config().name;
+    const upstream::LaneQueue::Stats lanes = provider->lanes().stats(at);
+    metrics.provider_in_flight.with({name}).set(
+        static_cast<double>(lanes.interactive.in_use + lanes.batch.in_use));
+    metrics.lane_waiting.with({name, "interactive"}).set(static_cast<double>(lanes.interactive.waiting));
+    metrics.lane_waiting.with({name, "batch"}).set(static_cast<double>(lanes.batch.waiting));
+  }
+}
+
+}  // namespace
+
 void add_id_headers(const Call& call) {
   const std::string id = to_string(call.waybill.id());
   const std::string_view theirs = call.request().header("x-request-id");
@@ -297,6 +319,7 @@ void Gateway::refresh_metrics() {
   const route::DecisionStats stats = current->engine->decisions().stats();
   metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
   metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
+  refresh_upstream_metrics(metrics, *current->catalog);
   const std::lock_guard lock(counted_mutex_);
   count_cache();
 }

@@ -168,7 +168,8 @@ class StreamRelay {
       }
       if (ended) break;
       const http::Cancellation::Listener listener(work_.call.cancellation, [this] { work_.cancel(); });
-      const TimePoint limit = began_ ? work_.within(work_.timeouts.between_tokens)
+      // Comments that keep a connection alive are no tokens: they move neither limit.
+      const TimePoint limit = began_ ? std::min(work_.until, content_at_ + work_.timeouts.between_tokens)
                                      : std::min(work_.until, headers_at_ + work_.timeouts.first_token);
       http::ClientResult<std::string_view> bytes = co_await work_.connection->read_body(limit);
       if (!bytes) {
@@ -200,7 +201,10 @@ class StreamRelay {
       }
       if (!*piece) return false;
       ready_.append((*piece)->events);
-      content_ = content_ || (*piece)->content;
+      if ((*piece)->content) {
+        content_ = true;
+        content_at_ = now();
+      }
       if ((*piece)->done) {
         done_ = true;
         return true;
@@ -290,7 +294,7 @@ class StreamRelay {
 
   Work& work_;
   const TimePoint headers_at_;
-  TimePoint first_token_at_{};
+  TimePoint first_token_at_{}, content_at_{};
   std::string ready_;  // for the client; held back until there is content
   std::optional<Failure> fault_;
   bool began_ = false, content_ = false, done_ = false, expired_ = false;
