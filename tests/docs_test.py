@@ -60,7 +60,7 @@ class Configurations(blackbox.Case):
         checked = 0
         for path in documents():
             for language, body in fenced_blocks(path.read_text()):
-                if language not in ("yaml", "yml") or not re.search(r"^routes:", body, re.MULTILINE):
+                if language not in ("yaml", "yml") or not re.search(r"^(routes|models):", body, re.MULTILINE):
                     continue
                 with self.subTest(path.relative_to(blackbox.SOURCE)):
                     self.write("waybill.yaml", body)

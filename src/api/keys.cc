@@ -1,20 +1,17 @@
 #include "api/keys.h"
 
-#include <cstdlib>
 #include <span>
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "base/trim.h"
+#include "config/secret.h"
 #include "http/request.h"
 
 namespace waybill::api {
 namespace {
-
-constexpr std::size_t kMostKeyBytes = 4096;
 
 Sha256 digest_of(std::string_view key) { return sha256(std::as_bytes(std::span(key))); }
 
@@ -32,29 +29,13 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
             static_cast<std::uint8_t>(std::stoul(key.sha256.substr(2 * byte, 2), nullptr, 16));
       }
     } else {
-      std::string secret;
-      if (!key.env.empty()) {
-        const char* value = std::getenv(key.env.c_str());
-        if (value == nullptr) {
-          return fail(
-              ErrorCode::kNotFound,
-              fmt::format("The key \"{}\" is to come from the environment variable {}, which is not set.",
-                          key.name, key.env),
-              field + ".env");
-        }
-        secret = value;
-      } else {
-        Result<std::string> read = read_file(key.file, kMostKeyBytes);
-        if (!read) return fail(read.error().code, read.error().message, field + ".file");
-        secret = std::move(*read);
+      Result<std::string> secret = config::read_secret({key.env, key.file, key.position}, field);
+      if (!secret) {
+        return fail(secret.error().code, fmt::format("The key \"{}\": {}", key.name, secret.error().message),
+                    secret.error().field);
       }
-      const std::string_view text = trimmed(secret);
-      if (text.empty()) {
-        return fail(ErrorCode::kInvalidInput,
-                    fmt::format("The key \"{}\" is empty; give it a value.", key.name), field);
-      }
-      entry.digest = digest_of(text);
-      ::OPENSSL_cleanse(secret.data(), secret.size());
+      entry.digest = digest_of(*secret);
+      ::OPENSSL_cleanse(secret->data(), secret->size());
     }
     ring.keys_.push_back(std::move(entry));
   }
@@ -62,7 +43,7 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
 }
 
 const Caller* Keyring::find(std::string_view key) const noexcept {
-  if (key.empty() || key.size() > kMostKeyBytes) return nullptr;
+  if (key.empty() || key.size() > config::kMostSecretBytes) return nullptr;
   const Sha256 digest = digest_of(key);
   const Caller* found = nullptr;
   for (const Key& each : keys_) {

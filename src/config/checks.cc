@@ -9,18 +9,18 @@
 
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "config/check_context.h"
 #include "config/languages.h"
 #include "config/regex_options.h"
 #include "config/server_checks.h"
+#include "config/upstream_checks.h"
 
 namespace waybill::config {
 namespace {
 
-class Checker {
+class Checker : CheckContext {
  public:
-  Checker(Config& config, const std::map<std::string, int, std::less<>>& lines, const std::string& file,
-          std::vector<Diagnostic>& errors)
-      : config_(config), lines_(lines), file_(file), errors_(errors) {
+  explicit Checker(const CheckContext& context) : CheckContext(context) {
     for (const Route& route : config_.routes) route_names_.push_back(route.name);
     rule_routes_ = route_names_;
     rule_routes_.push_back(config_.default_route);
@@ -33,7 +33,7 @@ class Checker {
     check_utterances();
     check_head();
     check_default();
-    if (config_.routes.empty()) {
+    if (config_.routes.empty() && !serves_models(config_)) {
       warn({file_, 0}, "routes",
            fmt::format("there are no routes; every prompt takes the default route \"{}\"",
                        config_.default_route));
@@ -44,22 +44,17 @@ class Checker {
     for (Route& route : config_.routes) {
       if (route.model.empty()) route.model = route.name;
     }
-    if (!config_.default_model.empty()) return;
+    for (Model& model : config_.models) {
+      for (Target& target : model.targets) {
+        if (target.model.empty()) target.model = model.name;
+      }
+    }
+    if (!config_.default_model.empty() || is_without_routing(config_)) return;
     const auto found = std::ranges::find(config_.routes, config_.default_route, &Route::name);
     config_.default_model = found != config_.routes.end() ? found->model : config_.default_route;
   }
 
  private:
-  void error(const Position& at, std::string key, std::string message) {
-    errors_.push_back({at, std::move(key), std::move(message)});
-  }
-  void warn(const Position& at, std::string key, std::string message) {
-    config_.warnings.push_back({at, std::move(key), std::move(message)});
-  }
-  [[nodiscard]] Position line_of(std::string_view key) const {
-    const auto found = lines_.find(key);
-    return {file_, found != lines_.end() ? found->second : 0};
-  }
   static std::string route_key(std::size_t i) { return fmt::format("routes[{}]", i); }
   static std::string rule_key(std::size_t i) { return fmt::format("rules[{}]", i); }
 
@@ -277,10 +272,6 @@ class Checker {
                      config_.default_route, hint));
   }
 
-  Config& config_;
-  const std::map<std::string, int, std::less<>>& lines_;
-  const std::string& file_;
-  std::vector<Diagnostic>& errors_;
   std::vector<std::string_view> route_names_, rule_routes_;
 };
 
@@ -288,9 +279,12 @@ class Checker {
 
 void complete_and_check(Config& config, const std::map<std::string, int, std::less<>>& lines,
                         const std::string& file, std::vector<Diagnostic>& errors) {
-  Checker checker(config, lines, file, errors);
+  const CheckContext context(config, lines, file, errors);
+  Checker checker(context);
   checker.check_all();
-  check_server(config, lines, file, errors);
+  check_server(context);
+  check_providers(context);
+  check_models(context);
   checker.complete();
 }
 

@@ -17,6 +17,7 @@
 #include "base/result.h"
 #include "config/position.h"
 #include "config/server_config.h"
+#include "config/upstream_config.h"
 
 namespace waybill::config {
 
@@ -129,10 +130,18 @@ struct Config {
   std::vector<ApiKey> keys;
   Admission admission;
   Telemetry telemetry;
-  std::vector<Route> routes;
+  std::vector<Provider> providers;
+  std::vector<Model> models;
+  std::vector<Price> prices;
+  Gateway gateway;
+  std::vector<Route>
+      routes;  // may be empty: then only models are served, or every prompt takes the default route
   std::vector<Rule> rules;
   std::string default_route = "default";  // what a prompt gets that no route claims; need not be in `routes`
-  std::string default_model;  // its model; the matching route's model, or the name, when not given
+  // Its model; the matching route's model, or the name, when not given. Where there are providers or models,
+  // it is one of them; empty when none was given and there are neither routes nor rules, so that nothing is
+  // decided.
+  std::string default_model;
   std::filesystem::path cache_folder =
       ".waybill";  // utterance embeddings and fitted heads; load() takes it from the file's folder
   std::vector<Diagnostic> warnings;  // accepted, but worth a look (an utterance that stands in two routes)

@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 #include "config/describe_server.h"
+#include "config/describe_upstream.h"
 #include "config/key.h"
 
 namespace waybill::config {
@@ -138,6 +139,11 @@ void describe(Visitor& v, Config& c) {
   v.sections(
       {"rules", "What is known without asking a model: the first rule that holds decides, vetoes add up."},
       c.rules);
+  v.sections({"providers", "Where language models are: endpoints, with their keys and limits."}, c.providers);
+  v.sections({"models", "The names that clients ask for, and what serves each."}, c.models);
+  v.sections({"prices", "What tokens cost, where it differs from the table that comes with the program."},
+             c.prices);
+  v.section({"gateway", "How calls are made for clients."}, c.gateway);
   v.section({"encoder", "The sentence encoder."}, c.encoder);
   v.section({"head", "From an embedding to a route."}, c.head);
   v.section({"tiers", "Cheaper ways to decide, asked before the encoder."}, c.tiers);

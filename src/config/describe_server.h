@@ -66,6 +66,8 @@ void describe(Visitor& v, ApiKey& k) {
   v.text({"env", "The environment variable that holds the key."}, k.env);
   v.file({"file", "The file whose first line is the key; relative to this file."}, k.file);
   v.flag({"admin", "May use the admin endpoints too."}, k.admin);
+  v.section({"limits", "What this caller may use."}, k.limits);
+  v.texts({"tags", "Words that reports group callers by (a team, a cost centre)."}, k.tags);
 }
 
 template <class Visitor>

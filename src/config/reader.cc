@@ -25,7 +25,7 @@ std::string listed(std::span<const std::string_view> names) {
 
 // What people coming from other tools write, and what it is called here.
 std::string_view other_name(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 24> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kNames = {{
       {"samples", "utterances"},
       {"examples", "utterances"},
       {"phrases", "utterances"},
@@ -50,6 +50,15 @@ std::string_view other_name(std::string_view word) {
       {"key_file", "private_key"},
       {"timeout", "deadline"},
       {"threads", "io_threads"},
+      {"model_list", "models"},
+      {"api_key", "keys"},
+      {"api_base", "base_url"},
+      {"url", "base_url"},
+      {"fallbacks", "fallback"},
+      {"rpm", "requests_per_minute"},
+      {"tpm", "tokens_per_minute"},
+      {"max_parallel_requests", "concurrency"},
+      {"max_budget", "budget_per_month"},
   }};
   for (const auto& [theirs, ours] : kNames) {
     if (theirs == word) return ours;
@@ -218,7 +227,8 @@ void SectionReader::text(const Key& key, std::string& out) {
   if (node == nullptr) return;
   auto value = scalar(*node, path_of(key), "text");
   if (!value) return;
-  if (value->find("${") != std::string::npos && (key.name.ends_with("model") || key.name == "cache_folder")) {
+  if (value->find("${") != std::string::npos &&
+      (key.name.ends_with("model") || key.name == "cache_folder" || key.name == "base_url")) {
     context_.error(node->line, path_of(key),
                    fmt::format("{} holds \"${{\", but environment variables are not put in; write "
                                "the value itself",
@@ -287,6 +297,12 @@ std::optional<double> SectionReader::bounded(const YamlNode& node, const std::st
 }
 
 void SectionReader::number(const Key& key, Bounds bounds, double& out) {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return;
+  if (const auto value = bounded(*node, path_of(key), bounds, false)) out = *value;
+}
+
+void SectionReader::optional_number(const Key& key, Bounds bounds, std::optional<double>& out) {
   const YamlNode* node = find(key);
   if (node == nullptr) return;
   if (const auto value = bounded(*node, path_of(key), bounds, false)) out = *value;

@@ -54,6 +54,7 @@ class SectionReader {
   void name(const Key& key, std::span<const std::string_view> names, std::string& out);
   void flag(const Key& key, bool& out);
   void number(const Key& key, Bounds bounds, double& out);
+  void optional_number(const Key& key, Bounds bounds, std::optional<double>& out);
   void integer(const Key& key, Bounds bounds, std::size_t& out);
   void automatic(const Key& key, Bounds bounds, unsigned& out);  // 0 is written auto
   void count(const Key& key, std::optional<std::size_t>& out);
@@ -63,6 +64,7 @@ class SectionReader {
   void duration(const Key& key, DurationBounds bounds, Duration& out);
   void digest(const Key& key, std::string& out);
   void addresses(const Key& key, std::vector<ListenAddress>& out);  // what is given replaces the default
+  void headers(const Key& key, std::vector<HttpHeader>& out);
   void threshold(const Key& key, std::optional<double>& out);
   void utterances(const Key& key, std::vector<Utterance>& out);
   void utterances_file(const Key& key, std::vector<Utterance>& out);

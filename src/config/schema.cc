@@ -1,5 +1,6 @@
 #include "config/schema.h"
 
+#include <initializer_list>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -28,6 +29,8 @@ Tree text_or_texts() {
   return Tree::Map{{"anyOf", Tree::List{reference("text"), list_of(reference("text"), false)}}};
 }
 
+Tree mapping_of_texts() { return Tree::Map{{"type", "object"}, {"additionalProperties", reference("text")}}; }
+
 Tree number_schema(std::string_view type, Bounds bounds) {
   return Tree::Map{{"type", type}, {"minimum", bounds.min}, {"maximum", bounds.max}};
 }
@@ -38,6 +41,13 @@ Tree automatic_or(Tree schema) {
 
 Tree names_schema(std::span<const std::string_view> names) {
   return Tree::Map{{"enum", Tree::List(names.begin(), names.end())}};
+}
+
+// For oneOf: one of these keys is given.
+Tree::List required_each(std::initializer_list<std::string_view> keys) {
+  Tree::List list;
+  for (const std::string_view key : keys) list.push_back(Tree::Map{{"required", Tree::List{key}}});
+  return list;
 }
 
 class SchemaBuilder {
@@ -59,6 +69,9 @@ class SchemaBuilder {
   void flag(const Key& key, bool value) { put(key, Tree::Map{{"type", "boolean"}}, value); }
   void number(const Key& key, Bounds bounds, double value) {
     put(key, number_schema("number", bounds), value);
+  }
+  void optional_number(const Key& key, Bounds bounds, const std::optional<double>& /*value*/) {
+    put(key, number_schema("number", bounds));
   }
   void integer(const Key& key, Bounds bounds, std::size_t value) {
     put(key, number_schema("integer", bounds), value);
@@ -91,6 +104,7 @@ class SchemaBuilder {
     if (values.empty()) return put(key, std::move(schema));
     put(key, std::move(schema), values.front().text());
   }
+  void headers(const Key& key, const std::vector<HttpHeader>& /*values*/) { put(key, mapping_of_texts()); }
   void threshold(const Key& key, const std::optional<double>& /*value*/) {
     put(key, automatic_or(number_schema("number", {0, kMostThreshold})), "auto");
   }
@@ -101,7 +115,7 @@ class SchemaBuilder {
     put(key, Tree::Map{{"type", "string"}});
   }
   void metadata(const Key& key, const std::map<std::string, std::string>& /*values*/) {
-    put(key, Tree::Map{{"type", "object"}, {"additionalProperties", reference("text")}});
+    put(key, mapping_of_texts());
   }
   void condition(const Key& key, const Condition& /*value*/) { put(key, reference("condition")); }
   template <class Enum, std::size_t N>
@@ -132,16 +146,13 @@ class SchemaBuilder {
         {"type", "object"}, {"properties", std::move(builder.properties_)}, {"additionalProperties", false}};
     if (!builder.required_.empty()) schema.emplace_back("required", std::move(builder.required_));
     if constexpr (std::is_same_v<Section, Rule>) {
-      schema.emplace_back("oneOf", Tree::List{Tree::Map{{"required", Tree::List{"route"}}},
-                                              Tree::Map{{"required", Tree::List{"veto"}}}});
+      schema.emplace_back("oneOf", required_each({"route", "veto"}));
     }
-    if constexpr (std::is_same_v<Section, ApiKey>) {
-      Tree::List sources;
-      for (const std::string_view source : {"sha256", "env", "file"})
-        sources.push_back(Tree::Map{{"required", Tree::List{source}}});
-      schema.emplace_back("oneOf", std::move(sources));
-    }
-    if constexpr (std::is_same_v<Section, Tls>) {
+    if constexpr (std::is_same_v<Section, ApiKey>)
+      schema.emplace_back("oneOf", required_each({"sha256", "env", "file"}));
+    if constexpr (std::is_same_v<Section, SecretSource>)
+      schema.emplace_back("oneOf", required_each({"env", "file"}));
+    if constexpr (std::is_same_v<Section, Tls> || std::is_same_v<Section, UpstreamTls>) {
       schema.emplace_back("dependentRequired", Tree::Map{{"certificate", Tree::List{"private_key"}},
                                                          {"private_key", Tree::List{"certificate"}}});
     }

@@ -53,7 +53,7 @@ void collect_keys_of_value(const json::value& node, const std::string& path, std
               ? std::string(key == "when" ? "" : "when.") + std::string(key)
               : path + (path.empty() ? "" : ".") + std::string(key);
       keys.insert(inner == "when" ? "rules[].when" : inner);
-      if (!path.ends_with("metadata") && key != "metadata") collect_keys_of_value(value, inner, keys);
+      if (key != "metadata" && inner != "providers[].headers") collect_keys_of_value(value, inner, keys);
     }
   }
 }
@@ -104,8 +104,39 @@ server:
   max_inputs: 16
 keys:
   - {name: app, sha256: 2C26B46B68FFC68FF99B453C1D30413413422D706483BFA0F98A5E886266E7AE, admin: true}
-  - {name: batch, env: BATCH_KEY}
+  - name: batch
+    env: BATCH_KEY
+    tags: [nightly]
+    limits:
+      requests_per_minute: 60
+      tokens_per_minute: 100000
+      concurrency: 4
+      models: [qwen, coding, auto, openai/o3]
+      budget_per_day: 1.5
+      budget_per_month: 30
+      budget_mode: warn
   - {name: ops, file: ops.key}
+providers:
+  - name: openai
+    kind: openai
+    base_url: https://api.openai.com/v1
+    keys: [{env: OPENAI_API_KEY}, {file: openai.key}]
+    headers: {openai-project: shop}
+    timeouts: {resolve: 1s, connect: 1s, tls: 1s, headers: 1s, answer: 1s, first_token: 1s, between_tokens: 1s, total: 1m}
+    limits: {concurrency: 8, batch_concurrency: 6, requests_per_minute: 500, tokens_per_minute: 1000000, max_queue: 10, max_wait: 1s}
+    health: {failures: 3, cooldown: 1s, max_cooldown: 1m, interval: 10s, path: /health}
+    tls: {ca: ca.pem, certificate: cert.pem, private_key: key.pem, verify: true}
+    proxy: http://proxy:3128
+models:
+  - name: qwen
+    targets: [{provider: openai, model: qwen3, priority: 1, weight: 3}]
+    fallback: [small]
+    prefix_affinity: true
+    finish_abandoned: true
+    cache: {enabled: true, ttl: 1m}
+  - {name: small, targets: [{provider: openai}]}
+prices: [{model: qwen, input: 1.5, cached_input: 0.1, output: 2}]
+gateway: {conversation: windows, sticky: 1h, max_attempts: 2, retry_budget: 0.1, retry_floor: 5, cache_size: 1MiB, max_answer_size: 2MiB}
 admission: {deadline: 10s, max_deadline: 1h, max_wait: 500ms, max_queue_tokens: 4096}
 telemetry:
   waybills: {keep: 10, max_size: 1MiB, file: waybills.jsonl, rotate_size: 2MiB, rotate_keep: 1}

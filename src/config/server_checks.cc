@@ -8,11 +8,9 @@
 namespace waybill::config {
 namespace {
 
-class ServerChecker {
+class ServerChecker : CheckContext {
  public:
-  ServerChecker(Config& config, const std::map<std::string, int, std::less<>>& lines, const std::string& file,
-                std::vector<Diagnostic>& errors)
-      : config_(config), lines_(lines), file_(file), errors_(errors) {}
+  explicit ServerChecker(const CheckContext& context) : CheckContext(context) {}
 
   void check_all() {
     check_keys();
@@ -27,20 +25,6 @@ class ServerChecker {
   }
 
  private:
-  void error(const Position& at, std::string key, std::string message) {
-    errors_.push_back({at, std::move(key), std::move(message)});
-  }
-  void warn(std::string key, std::string message) {
-    config_.warnings.push_back({line_of(key), std::move(key), std::move(message)});
-  }
-  [[nodiscard]] Position line_of(std::string_view key) const {
-    const auto found = lines_.find(key);
-    return {file_, found != lines_.end() ? found->second : 0};
-  }
-  [[nodiscard]] bool is_wrong(std::string_view key) const {
-    return std::ranges::any_of(errors_, [key](const Diagnostic& told) { return told.key == key; });
-  }
-
   void check_keys() {
     for (std::size_t i = 0; i < config_.keys.size(); ++i) {
       const ApiKey& key = config_.keys[i];
@@ -181,18 +165,10 @@ class ServerChecker {
             fmt::format("{} must be the URL of an OTLP/HTTP collector; write http://localhost:4318", kKey));
     }
   }
-
-  Config& config_;
-  const std::map<std::string, int, std::less<>>& lines_;
-  const std::string& file_;
-  std::vector<Diagnostic>& errors_;
 };
 
 }  // namespace
 
-void check_server(Config& config, const std::map<std::string, int, std::less<>>& lines,
-                  const std::string& file, std::vector<Diagnostic>& errors) {
-  ServerChecker(config, lines, file, errors).check_all();
-}
+void check_server(const CheckContext& context) { ServerChecker(context).check_all(); }
 
 }  // namespace waybill::config

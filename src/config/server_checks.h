@@ -1,17 +1,10 @@
 // What can only be checked of the server's sections once all of them have been read.
 #pragma once
 
-#include <functional>
-#include <map>
-#include <string>
-#include <vector>
-
-#include "config/config.h"
+#include "config/check_context.h"
 
 namespace waybill::config {
 
-// As complete_and_check() in checks.h, which calls it.
-void check_server(Config& config, const std::map<std::string, int, std::less<>>& lines,
-                  const std::string& file, std::vector<Diagnostic>& errors);
+void check_server(const CheckContext& context);
 
 }  // namespace waybill::config

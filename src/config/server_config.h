@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "config/position.h"
+#include "config/upstream_config.h"
 
 namespace waybill::config {
 
@@ -75,6 +76,8 @@ struct ApiKey {
   std::string env;             // an environment variable, or
   std::filesystem::path file;  // a file, whose first line is the key. Exactly one of the three
   bool admin = false;          // may use the admin endpoints
+  CallerLimits limits;
+  std::vector<std::string> tags;  // for reports; nothing is decided by them
   Position position;
 };
 

@@ -1,4 +1,4 @@
-// The kinds of values that only the server's sections have: as text, and read from YAML.
+// The kinds of values that only what the server reads has: as text, and read from YAML.
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -188,6 +188,26 @@ void SectionReader::addresses(const Key& key, std::vector<ListenAddress>& out) {
     addresses.push_back(*std::move(address));
   }
   if (!addresses.empty()) out = std::move(addresses);
+}
+
+// A value may be a secret in spite of all advice: it is in no message.
+void SectionReader::headers(const Key& key, std::vector<HttpHeader>& out) {
+  const YamlNode* node = find(key);
+  if (node == nullptr || !expect_mapping(*node, path_of(key))) return;
+  for (const auto& [name, value] : node->entries) {
+    const std::string path = path_of(key) + '.' + shown(name->text);
+    auto text = scalar(*value, path, "text");
+    if (!text) continue;
+    context_.lines.try_emplace(path_of(key) + '.' + name->text, name->line);
+    if (text->find("${") != std::string::npos) {
+      context_.error(value->line, path,
+                     fmt::format("{} holds \"${{\", but environment variables are not put in; a key is named "
+                                 "under keys (keys: [{{env: NAME}}])",
+                                 path));
+      continue;
+    }
+    out.push_back({name->text, *std::move(text)});
+  }
 }
 
 }  // namespace waybill::config

@@ -19,7 +19,8 @@ namespace waybill::config {
 // The wire format that a provider speaks.
 enum class ProviderKind : std::uint8_t { kOpenAi, kOllama };
 
-// Where a secret is. Exactly one of the two; the secret itself is never in the configuration.
+// Where a secret is (config/secret.h reads it). Exactly one of the two; the secret itself is never in the
+// configuration.
 struct SecretSource {
   std::string env;             // an environment variable, or
   std::filesystem::path file;  // a file, whose first line it is
@@ -53,7 +54,7 @@ struct ProviderLimits {
 
 // When a target is left alone for a while, and when it is tried again.
 struct ProviderHealth {
-  unsigned failures = 5;                        // in a row, after which its targets are not called
+  std::size_t failures = 5;                     // in a row, after which its targets are not called
   Duration cooldown = std::chrono::seconds(5);  // then one call goes out to look; doubled while it fails
   Duration max_cooldown = std::chrono::minutes(2);
   Duration interval = Duration::zero();  // ask by itself this often; zero: never
@@ -70,7 +71,7 @@ struct UpstreamTls {
 struct Provider {
   std::string name;
   ProviderKind kind = ProviderKind::kOpenAi;
-  std::string base_url;             // "https://api.openai.com/v1", "http://127.0.0.1:11434"
+  std::string base_url;             // as base_url.h reads it: "https://api.openai.com/v1"
   std::vector<SecretSource> keys;   // taken in turn; none: no key is sent
   std::vector<HttpHeader> headers;  // sent with every call
   UpstreamTimeouts timeouts;
@@ -84,9 +85,9 @@ struct Provider {
 // One upstream model at one provider.
 struct Target {
   std::string provider;
-  std::string model;      // what the provider calls it; the model's own name when not given
-  unsigned priority = 0;  // the lowest that can be called is called
-  unsigned weight = 1;    // share among targets of one priority
+  std::string model;         // what the provider calls it; the model's own name when not given
+  std::size_t priority = 0;  // the lowest that can be called is called
+  std::size_t weight = 1;    // share among targets of one priority
   Position position;
 };
 

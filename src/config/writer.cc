@@ -50,6 +50,9 @@ class SectionWriter {
   }
   void flag(const Key& key, bool value) { put(key, value); }
   void number(const Key& key, Bounds /*bounds*/, double value) { put(key, value); }
+  void optional_number(const Key& key, Bounds /*bounds*/, const std::optional<double>& value) {
+    if (value) put(key, *value);
+  }
   void integer(const Key& key, Bounds /*bounds*/, std::size_t value) { put(key, value); }
   void automatic(const Key& key, Bounds /*bounds*/, unsigned value) {
     put(key, value == 0 ? Tree("auto") : Tree(value));
@@ -69,6 +72,11 @@ class SectionWriter {
     Tree::List list;
     for (const ListenAddress& address : values) list.emplace_back(address.text());
     if (!list.empty()) put(key, std::move(list));
+  }
+  void headers(const Key& key, const std::vector<HttpHeader>& values) {
+    Tree::Map map;
+    for (const HttpHeader& header : values) map.emplace_back(header.name, header.value);
+    if (!map.empty()) put(key, std::move(map));
   }
   void threshold(const Key& key, const std::optional<double>& value) {
     put(key, value ? Tree(*value) : Tree("auto"));
