@@ -25,10 +25,14 @@ struct SecretSource {
   std::string env;             // an environment variable, or
   std::filesystem::path file;  // a file, whose first line it is
   Position position;
+
+  friend bool operator==(const SecretSource&, const SecretSource&) = default;
 };
 
 struct HttpHeader {
   std::string name, value;
+
+  friend bool operator==(const HttpHeader&, const HttpHeader&) = default;
 };
 
 // Each has an error of its own that names it. What a client asks for in its headers wins where it is shorter.
@@ -41,6 +45,8 @@ struct UpstreamTimeouts {
   Duration first_token = std::chrono::seconds(30);     // from the headers to the first content
   Duration between_tokens = std::chrono::seconds(30);  // without a byte
   Duration total = std::chrono::minutes(10);
+
+  friend bool operator==(const UpstreamTimeouts&, const UpstreamTimeouts&) = default;
 };
 
 struct ProviderLimits {
@@ -50,6 +56,8 @@ struct ProviderLimits {
   std::size_t tokens_per_minute = 0;             // 0: not limited
   std::size_t max_queue = 10'000;                // calls that wait for the limits above
   Duration max_wait = std::chrono::seconds(30);  // predicted; what would wait longer is refused at once
+
+  friend bool operator==(const ProviderLimits&, const ProviderLimits&) = default;
 };
 
 // When a target is left alone for a while, and when it is tried again.
@@ -59,6 +67,8 @@ struct ProviderHealth {
   Duration max_cooldown = std::chrono::minutes(2);
   Duration interval = Duration::zero();  // ask by itself this often; zero: never
   std::string path;                      // what it asks for; empty: what the kind has for it
+
+  friend bool operator==(const ProviderHealth&, const ProviderHealth&) = default;
 };
 
 // TLS towards a provider whose base_url is https.
@@ -66,6 +76,8 @@ struct UpstreamTls {
   std::filesystem::path ca;                        // PEM; empty: the system's authorities
   std::filesystem::path certificate, private_key;  // PEM, of this client; both or neither
   bool verify = true;
+
+  friend bool operator==(const UpstreamTls&, const UpstreamTls&) = default;
 };
 
 struct Provider {
@@ -80,6 +92,8 @@ struct Provider {
   UpstreamTls tls;
   std::string proxy;  // "http://proxy:3128"; empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY; "none": none
   Position position;
+
+  friend bool operator==(const Provider&, const Provider&) = default;
 };
 
 // One upstream model at one provider.
