@@ -1,0 +1,3 @@
+module mockprovider
+
+go 1.19
