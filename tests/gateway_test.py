@@ -1,0 +1,379 @@
+#!/usr/bin/env python3
+"""The gateway as its clients see it: openai-python and openai-node, as they come from their registries, against `waybill serve`
+in front of two mock providers."""
+import asyncio
+import json
+import sys
+import threading
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import blackbox
+import python_packages
+
+if __name__ == "__main__":
+    python_packages.need("openai==3.51")
+
+import gateway_config
+import httpx2
+import node_packages
+import openai
+from provider import MockProvider, words
+from served import Server
+from streamed import Call
+
+LOCAL = "all-MiniLM-L6-v2"
+ASK = [{"role": "user", "content": "hi"}]
+CODING = "my unit test fails with a null pointer, why does my program segfault?"
+LEGAL = "can my landlord keep the deposit, and is this clause enforceable?"
+
+
+class Gateway(blackbox.Case):
+    def setUp(self):
+        super().setUp()
+        self.a, self.b = MockProvider(self, record=100), MockProvider(self, record=100)
+        self.server = Server(self, self.write_config(gateway_config.text(self.a, self.b)), environment=gateway_config.ENVIRONMENT)
+
+    def client(self, kind=openai.OpenAI, **options):
+        client = kind(**{"api_key": "app-key", "max_retries": 0, "base_url": f"http://127.0.0.1:{self.server.port}/v1", **options})
+        if kind is openai.OpenAI:
+            self.addCleanup(client.close)
+        return client
+
+    def chat(self, client=None, model="mock", messages=None, **more):
+        """(the whole answer, its headers)"""
+        raw = (client or self.client()).chat.completions.with_raw_response.create(model=model, messages=messages or ASK, **more)
+        return raw.parse(), raw.headers
+
+    def stream(self, client=None, model="mock", **more):
+        return list((client or self.client()).chat.completions.create(model=model, messages=ASK, stream=True, **more))
+
+    def waybill(self, request):
+        return self.server.get(f"/v1/requests/{request}", headers=gateway_config.OPS).json
+
+    def settled_ledger(self):
+        while (ledger := self.server.get("/v1/ledger", headers=gateway_config.OPS).json)["in_flight"]:
+            pass
+        self.assertTrue(ledger["balanced"], ledger)
+        return ledger
+
+    def calls(self):
+        return self.a.settled()["started"], self.b.settled()["started"]
+
+
+class Chat(Gateway):
+    def test_an_answer_and_a_stream_say_the_same(self):
+        client = self.client()
+        answer, headers = self.chat(client)
+        self.assertEqual((answer.choices[0].message.content, answer.usage.completion_tokens), (words(), 16))
+        self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in self.stream(client)), words())
+        self.assertEqual(self.calls(), (2, 0))
+        self.assertEqual((headers["x-waybill-model"], headers["x-waybill-target"], headers["x-waybill-attempts"]), ("mock", "a/mock", "1"))
+        for name in ("x-waybill-queue-ms", "x-waybill-cost-usd", "x-waybill-request-id", "x-request-id"):
+            self.assertIn(name, headers)
+        waybill = self.waybill(headers["x-waybill-request-id"])
+        self.assertEqual((waybill["target"], waybill["attempts"], waybill["completion_tokens"], waybill["caller"]), ("a/mock", 1, 16, "app"))
+        self.assertEqual(waybill["prompt_tokens"], answer.usage.prompt_tokens)
+        self.assertAlmostEqual(waybill["cost_usd"], (answer.usage.prompt_tokens + 2 * 16) / 1000, places=6)
+        self.assertAlmostEqual(float(headers["x-waybill-cost-usd"]), waybill["cost_usd"], places=6)
+
+    def test_usage_is_asked_for_and_shown_to_those_who_asked(self):
+        client = self.client()
+        self.assertTrue(all(chunk.choices and not chunk.usage for chunk in self.stream(client)))
+        last = self.stream(client, stream_options={"include_usage": True})[-1]
+        self.assertEqual((last.choices, last.usage.completion_tokens), ([], 16))
+        for request in self.a.requests():
+            self.assertTrue(json.loads(request["body"])["stream_options"]["include_usage"])
+
+    def test_what_it_does_not_know_passes_through(self):
+        more = {
+            "tools": [{"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
+            "tool_choice": "auto", "parallel_tool_calls": False,
+            "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}, "strict": True}},
+            "logprobs": True, "top_logprobs": 3, "seed": 7, "temperature": 0.25, "stop": ["a", "é\u2028"], "logit_bias": {"50256": -100},
+            "messages": [{"role": "system", "content": "Be brief."},
+                         {"role": "user", "content": [{"type": "text", "text": "what is this? 😀"},
+                                                      {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]}],
+            "extra_body": {"top_k": 40, "vendor": {"nested": [1, 2.50, None, {"deep": True}]}}}
+        self.chat(**more)
+        got = json.loads(self.a.requests()[-1]["body"])
+        sent = {"model": "mock", **{name: value for name, value in more.items() if name != "extra_body"}, **more["extra_body"]}
+        self.assertEqual(got, sent)
+
+    def test_bytes_stay_as_they_were_sent(self):
+        body = b'{ "model" : "qwen-coder",\n "messages":[{"role":"user","content":"\\u00e9 \xc3\xa9"}], "seed":1.0e0,"x":{"b":[1.50,-0],"a":null}}'
+        answer = self.server.post("/v1/chat/completions", body, headers={**gateway_config.APP, "Content-Type": "application/json"})
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(self.a.requests()[-1]["body"].encode(), body.replace(b"qwen-coder", b"mock-small"))
+
+    def test_tool_calls(self):
+        self.a.rule("tool=1")
+        client = self.client()
+        answer, _ = self.chat(client)
+        self.assertEqual(json.loads(answer.choices[0].message.tool_calls[0].function.arguments), {"words": words()})
+        pieces = [chunk.choices[0].delta.tool_calls[0].function.arguments for chunk in self.stream(client)
+                  if chunk.choices[0].delta.tool_calls]
+        self.assertEqual(json.loads("".join(pieces)), {"words": words()})
+
+    def test_tokens_come_one_by_one(self):
+        self.a.rule("hang=3;itl=1")  # a proxy that waits for more would show none of the three
+        seen = ""
+        for chunk in self.client().chat.completions.create(model="mock", messages=ASK, stream=True):
+            seen += chunk.choices[0].delta.content or ""
+            if seen == words(3):
+                break
+        self.assertEqual(seen, words(3))
+
+    def test_completions(self):
+        client = self.client()
+        answer = client.completions.create(model="mock", prompt="hi")
+        self.assertEqual((answer.object, answer.choices[0].text), ("text_completion", words()))
+        chunks = list(client.completions.create(model="mock", prompt="hi", stream=True))
+        self.assertEqual("".join(chunk.choices[0].text for chunk in chunks if chunk.choices), words())
+        self.assertTrue(all("/v1/completions" in request["line"] for request in self.a.requests()))
+
+
+class Names(Gateway):
+    def test_models_are_listed(self):
+        listed = [model.id for model in self.client().models.list()]
+        self.assertLessEqual({"mock", "qwen-coder", "claude", "mock-embed", LOCAL, "coding", "legal", "auto"}, set(listed))
+        self.assertEqual(len(listed), len(set(listed)))
+
+    def test_an_unknown_model_is_told_as_openai_tells_it(self):
+        for ask in (self.chat, self.stream):
+            with self.assertRaises(openai.NotFoundError) as caught:
+                ask(model="nothing")
+            self.assertEqual(caught.exception.param, "model")
+            self.assertIn("nothing", caught.exception.message)
+        self.assertEqual(self.calls(), (0, 0))
+
+    def test_a_target_by_its_name(self):
+        _, headers = self.chat(model="b/mock")
+        self.assertEqual((headers["x-waybill-target"], self.calls()), ("b/mock", (0, 1)))
+
+    def test_a_route_by_its_name(self):
+        _, headers = self.chat(model="legal", messages=[{"role": "user", "content": CODING}])  # what is said does not matter
+        self.assertEqual((headers["x-waybill-route"], headers["x-waybill-model"], headers["x-waybill-target"]), ("legal", "claude", "b/mock-large"))
+
+    def test_auto_decides_by_what_is_said(self):
+        for said, route, model, target in ((CODING, "coding", "qwen-coder", "a/mock-small"), (LEGAL, "legal", "claude", "b/mock-large")):
+            answer, headers = self.chat(model="auto", messages=[{"role": "user", "content": said}])
+            self.assertEqual(answer.choices[0].message.content, words())
+            self.assertEqual((headers["x-waybill-route"], headers["x-waybill-model"], headers["x-waybill-target"]), (route, model, target))
+            self.assertGreater(float(headers["x-waybill-score"]), 0)
+            self.assertTrue(headers["x-waybill-tier"])
+            self.assertEqual(self.waybill(headers["x-waybill-request-id"])["decision"]["route"], route)
+
+    def test_auto_decides_for_parts_of_a_message_too(self):
+        parts = [{"type": "text", "text": LEGAL}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]
+        _, headers = self.chat(model="auto", messages=[{"role": "user", "content": parts}])
+        self.assertEqual(headers["x-waybill-route"], "legal")
+
+    def test_a_conversation_stays_with_its_model(self):
+        begun = [{"role": "user", "content": LEGAL}]
+        _, headers = self.chat(model="auto", messages=begun)
+        self.assertEqual(headers["x-waybill-model"], "claude")
+        begun += [{"role": "assistant", "content": words()}, {"role": "user", "content": "hm, and then?"}]
+        _, headers = self.chat(model="auto", messages=begun)
+        self.assertEqual(headers["x-waybill-model"], "claude")
+
+    def test_a_session_stays_with_its_model(self):
+        session = {"x-waybill-session": "session-1"}
+        _, headers = self.chat(model="auto", messages=[{"role": "user", "content": LEGAL}], extra_headers=session)
+        self.assertEqual(headers["x-waybill-model"], "claude")
+        _, headers = self.chat(model="auto", messages=[{"role": "user", "content": "hm, and then?"}], extra_headers=session)
+        self.assertEqual(headers["x-waybill-model"], "claude")
+        _, headers = self.chat(model="auto", messages=[{"role": "user", "content": CODING}], extra_headers={"x-waybill-session": "session-2"})
+        self.assertEqual(headers["x-waybill-model"], "qwen-coder")
+
+    def test_embeddings_by_the_encoder_and_by_a_provider(self):
+        client = self.client()
+        self.assertEqual(len(client.embeddings.create(model=LOCAL, input="a").data[0].embedding), 384)
+        self.assertEqual(self.calls(), (0, 0))
+        coded = client.embeddings.create(model="mock-embed", input=["a", "b"])  # asks for base64
+        plain = client.embeddings.create(model="mock-embed", input="b", encoding_format="float")
+        self.assertEqual([len(each.embedding) for each in coded.data], [8, 8])
+        for one, other in zip(coded.data[1].embedding, plain.data[0].embedding):
+            self.assertAlmostEqual(one, other, places=6)
+        self.assertEqual(self.calls(), (2, 0))
+
+
+class Incident(Gateway):
+    def test_its_script(self):
+        """Decide, then chat with the route for a model: a hundred at a time."""
+        prompts = [f"{(CODING, LEGAL)[i % 2]} ({i})" for i in range(300)]
+
+        async def run():
+            at_once = asyncio.Semaphore(100)
+            client = self.client(openai.AsyncOpenAI)
+            async with client, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{self.server.port}", timeout=60, headers=gateway_config.APP) as web:
+                async def one(prompt):
+                    async with at_once:
+                        decided = await web.post("/route", json={"prompt": prompt})
+                        decided.raise_for_status()
+                        answer = await client.chat.completions.create(model=decided.json()["route"], messages=[{"role": "user", "content": prompt}])
+                        return decided.json()["route"], answer.choices[0].message.content
+
+                return await asyncio.gather(*(one(prompt) for prompt in prompts))
+
+        answers = asyncio.run(run())
+        self.assertEqual({text for _, text in answers}, {words()})
+        self.assertEqual([route for route, _ in answers], ["coding", "legal"] * 150)
+        self.assertEqual(self.calls(), (150, 150))
+        ledger = self.settled_ledger()
+        self.assertEqual((ledger["completed"], ledger["accepted"]), (600, 600))
+
+
+class Keys(Gateway):
+    def test_who_is_not_known_is_refused(self):
+        with self.assertRaises(openai.AuthenticationError):
+            self.chat(self.client(api_key="wrong"))
+        self.assertEqual(self.calls(), (0, 0))
+
+    def test_a_model_that_a_key_may_not_use(self):
+        client = self.client(api_key="narrow-key")
+        self.chat(client)
+        for model in ("claude", "auto", "b/mock", "legal"):
+            with self.assertRaises(openai.PermissionDeniedError, msg=model):
+                self.chat(client, model=model)
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_requests_in_a_minute(self):
+        client = self.client(api_key="slow-key")
+        for left in (2, 1, 0):
+            _, headers = self.chat(client)
+            self.assertEqual((headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]), ("3", str(left)))
+            self.assertEqual(headers["x-ratelimit-limit-tokens"], "100000")
+        with self.assertRaises(openai.RateLimitError) as caught:
+            self.chat(client)
+        self.assertIn("requests", caught.exception.message)
+        self.assertGreaterEqual(int(caught.exception.response.headers["retry-after"]), 1)
+        self.chat(self.client())  # another key has its own
+        self.assertEqual(self.calls(), (4, 0))
+
+    def test_calls_at_a_time(self):
+        client = self.client(api_key="one-key")
+        self.a.rule("hang=3;itl=1")
+        held = client.chat.completions.create(model="mock", messages=ASK, stream=True)
+        next(iter(held))
+        with self.assertRaises(openai.RateLimitError):
+            self.chat(client)
+        held.close()
+        self.a.settled()
+        self.settled_ledger()
+        self.a.rule("")
+        self.chat(client)
+
+    def test_a_budget(self):
+        client = self.client(api_key="poor-key")
+        _, headers = self.chat(client)  # costs more than 0.03
+        self.chat(client)
+        with self.assertRaises(openai.RateLimitError) as caught:
+            self.chat(client)
+        self.assertEqual(caught.exception.code, "insufficient_quota")
+        self.assertEqual(self.calls(), (2, 0))
+
+    def test_the_providers_key_is_told_to_the_provider_and_nobody_else(self):
+        for mock in (self.a, self.b):
+            mock.rule(f"key={gateway_config.PROVIDER_KEY}")
+        _, headers = self.chat()
+        told = [headers]
+        for mock in (self.a, self.b):
+            mock.rule("key=another")
+        with self.assertRaises(openai.APIStatusError) as caught:
+            self.chat()
+        self.assertGreaterEqual(caught.exception.status_code, 500, "the caller's own key was good")
+        told += [caught.exception.response.text, caught.exception.response.headers,
+                 *(self.server.get(path, headers=gateway_config.OPS).body for path in ("/v1/requests", "/v1/targets", "/metrics", "/v1/ledger")),
+                 self.server.log_text()]
+        for text in told:
+            self.assertNotIn(gateway_config.PROVIDER_KEY, str(text))
+            self.assertNotIn("app-key", str(text))
+
+
+class Cached(Gateway):
+    def test_an_answer_is_given_again(self):
+        client = self.client()
+        first, headers = self.chat(client, model="kept")
+        again, then = self.chat(client, model="kept")
+        self.assertEqual((first.choices, headers["x-waybill-cache"], then["x-waybill-cache"]), (again.choices, "miss", "hit"))
+        for _ in range(2):
+            self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in self.stream(client, model="kept")), words())
+        self.assertLessEqual(self.a.settled()["started"], 2)  # a stream may be kept apart from an answer
+        self.chat(client, model="kept", temperature=0.5)
+        self.chat(self.client(api_key="ops-key"), model="kept")  # another caller
+        self.assertGreaterEqual(self.a.settled()["started"], 3)
+
+    def test_equal_calls_at_a_time_are_one(self):
+        self.a.rule("delay=1000")
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.chat(model="kept")[0].choices[0].message.content)) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((answers, self.a.settled()["started"]), ([words()] * 10, 1))
+
+
+class Moving(Gateway):
+    def test_a_provider_is_killed_and_no_request_fails(self):
+        client = self.client()
+        failed = []
+        for turn in range(60):
+            if turn == 20:
+                self.a.stop()
+            if turn == 40:
+                self.a.start()
+            answer, _ = self.chat(client)
+            if answer.choices[0].message.content != words():
+                failed.append(turn)
+        self.assertEqual(failed, [])
+        self.assertEqual(self.settled_ledger()["failed"], 0)
+
+    def test_a_stream_is_cut_and_its_client_told(self):
+        self.a.rule("close=3")
+        with self.assertRaises(openai.APIError):
+            self.stream()
+
+    def test_who_hangs_up_ends_the_call(self):
+        self.a.rule("itl=20;tokens=100000")
+        stream = self.client().chat.completions.create(model="mock", messages=ASK, stream=True)
+        next(iter(stream))
+        stream.close()
+        self.assertEqual(self.a.settled()["cancelled"], 1)
+        self.assertEqual(self.settled_ledger()["cancelled"], 1)
+
+    def test_a_split_stream_is_the_same_stream(self):
+        """However the provider cuts it, the same bytes arrive."""
+        def events(rule):
+            self.a.rule(rule)
+            with Call(self.server.port, {"model": "mock", "messages": ASK, "stream": True}, ["authorization: Bearer app-key"]) as call:
+                return [(each["choices"], each["object"]) for each in call.read().objects]
+
+        whole = events("utf8=1")
+        for size in (1, 2, 3, 5, 7, 11, 16, 64, 100, 1000):
+            with self.subTest(size):
+                self.assertEqual(events(f"utf8=1;split={size}"), whole)
+
+
+class Node(Gateway):
+    def test_openai_node(self):
+        folder = node_packages.folder_with(self, "openai@7.59.0")
+        out = json.loads(node_packages.run(self, folder, "gateway_client.mjs", f"http://127.0.0.1:{self.server.port}/v1", "app-key"))
+        self.assertEqual(out["whole"], {"text": words(), "tokens": 16})
+        self.assertEqual((out["stream"]["text"], out["stream"]["usage"]), (words(), None))
+        self.assertEqual((out["usage"]["text"], out["usage"]["usage"]["completion_tokens"]), (words(), 16))
+        self.assertEqual((out["helper"], out["text"]), (words(), words()))
+        self.assertEqual(out["headers"]["x-waybill-target"], "a/mock")
+        self.assertEqual(out["request_id"], out["headers"]["x-request-id"])
+        self.assertEqual((out["embedded"], out["local"]), ([8, 8], 384))
+        self.assertLessEqual({"mock", "coding", LOCAL}, set(out["models"]))
+        self.assertEqual((out["unknown"]["kind"], out["unknown"]["status"], out["unknown"]["param"]), ("NotFoundError", 404, "model"))
+        self.assertEqual(out["wrong_key"]["kind"], "AuthenticationError")
+        self.assertEqual(self.b.settled()["started"], 0)
+        self.a.settled()
+        self.settled_ledger()
+
+
+if __name__ == "__main__":
+    blackbox.main()
