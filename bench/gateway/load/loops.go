@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -83,10 +84,11 @@ func drive(long time.Duration, work func(c *client, record func(time.Duration, e
 		request.WriteString(h + "\r\n")
 	}
 	request.WriteString("\r\n" + *body)
+	number := bytes.Index(request.Bytes(), []byte("#NUMBER#"))
 
 	clients := make([]*client, *conns)
 	for i := range clients {
-		clients[i] = &client{host: target.Host, request: request.Bytes(), end: time.Now().Add(10 * time.Second)}
+		clients[i] = &client{host: target.Host, request: append([]byte(nil), request.Bytes()...), number: number, end: time.Now().Add(10 * time.Second)}
 		clients[i].call()
 	}
 	end := time.Now().Add(long)
@@ -123,10 +125,13 @@ func drive(long time.Duration, work func(c *client, record func(time.Duration, e
 	return all
 }
 
+var calls atomic.Int64
+
 // client is one keep-alive connection.
 type client struct {
 	host    string
 	request []byte
+	number  int // where eight digits of the request count the calls; -1: nowhere
 	end     time.Time
 	conn    net.Conn
 	br      *bufio.Reader
@@ -146,6 +151,13 @@ func (c *client) call() (err error) {
 		}
 		c.conn.SetDeadline(c.end.Add(time.Second))
 		c.br = bufio.NewReader(c.conn)
+	}
+	if c.number >= 0 {
+		n := calls.Add(1)
+		for i := c.number + 7; i >= c.number; i-- {
+			c.request[i] = byte('0' + n%10)
+			n /= 10
+		}
 	}
 	keep := false
 	if _, err = c.conn.Write(c.request); err == nil {

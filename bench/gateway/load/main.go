@@ -24,7 +24,7 @@ func (h *headerList) Set(s string) error { *h = append(*h, s); return nil }
 var (
 	mode     = flag.String("mode", "stream", "open, closed or stream")
 	url      = flag.String("url", "", "chat completions URL, http only")
-	body     = flag.String("body", "", "request body")
+	body     = flag.String("body", "", "request body; open, closed: #NUMBER# in it is another number in each call")
 	conns    = flag.Int("conns", 200, "connections, or concurrent streams")
 	rate     = flag.Int("rate", 1000, "open: requests per second")
 	duration = flag.Duration("duration", 5*time.Second, "open, closed: how long")
@@ -66,5 +66,5 @@ func quantiles(d []time.Duration) map[string]float64 {
 		}
 		return float64(d[i]) / float64(time.Millisecond)
 	}
-	return map[string]float64{"p50": at(0.5), "p90": at(0.9), "p99": at(0.99), "max": at(1)}
+	return map[string]float64{"p50": at(0.5), "p90": at(0.9), "p95": at(0.95), "p99": at(0.99), "max": at(1)}
 }
