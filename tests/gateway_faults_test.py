@@ -89,10 +89,12 @@ def read_rows(text):
     return rows
 
 
-class Faults(blackbox.Case):
-    def start(self, faults):
+class Providers(blackbox.Case):
+    """Two mock providers, a server in front of them, and calls to it."""
+
+    def start(self, faults, config=CONFIG):
         self.a, self.b = MockProvider(self), MockProvider(self)
-        text = CONFIG.replace("{silence}", SILENCE).replace("{a}", self.a.url).replace("{b}", self.b.url)
+        text = config.replace("{silence}", SILENCE).replace("{a}", self.a.url).replace("{b}", self.b.url)
         self.server = Server(self, self.write("waybill.yaml", text))
         for name, spec in faults.items():
             mock = getattr(self, name)
@@ -104,7 +106,7 @@ class Faults(blackbox.Case):
         self.sent = 0
 
     def send(self, row, *headers, model="mock", **more):
-        """The call of a row, known by its x-request-id."""
+        """A call of a row's kind, known by its x-request-id."""
         self.sent += 1
         self.last_id = f"call-{self.sent}"
         body = {"model": model, "messages": [{"role": "user", "content": "hi"}], **({"stream": True} if row.call == "stream" else {})}
@@ -112,6 +114,13 @@ class Faults(blackbox.Case):
         self.addCleanup(call.leave)
         return call
 
+    def check_nothing_is_held(self):
+        self.server.settled_ledger()
+        for target in self.server.get("/v1/targets").json["data"]:
+            self.assertEqual(target["in_flight"], 0, target)
+
+
+class Faults(Providers):
     # What a client may do; each returns the call that is looked at.
 
     def wait_for_answer(self, row):
@@ -223,7 +232,7 @@ class Faults(blackbox.Case):
         if row.attempts:
             self.assertEqual(waybill.get("attempts", 0), int(row.attempts), waybill)
         if row.outcome == "completed":
-            target = "b/mock" if self.expected(row.calls)[1] else "a/mock"
+            target = "b/mock" if self.expected(row.billed)[1] else "a/mock"
             self.assertEqual(waybill["target"], target)
             for name, value in (("target", target), ("attempts", str(waybill["attempts"])), ("request-id", waybill["id"]), ("model", "mock")):
                 self.assertEqual(call.headers.get(f"x-waybill-{name}"), value, call)
@@ -250,11 +259,6 @@ class Faults(blackbox.Case):
         self.assertEqual((seen["a"][0], seen["b"][0]), self.expected(row.calls), f"calls of a and b; the waybill: {self.server.get(f'/v1/requests/{self.last_id}').body}")
         self.assertEqual((seen["a"][1], seen["b"][1]), self.expected(row.billed), "billed by a and b")
 
-    def check_nothing_is_held(self):
-        self.server.settled_ledger()
-        for target in self.server.get("/v1/targets").json["data"]:
-            self.assertEqual(target["in_flight"], 0, target)
-
     def run_row(self, row):
         self.start(row.faults)
         if row.client.startswith("leaves"):
@@ -277,6 +281,48 @@ def add_tests():
         if hasattr(Faults, name):
             raise ValueError(f"docs/failures.md has two lines for: {row.what}")
         setattr(Faults, name, lambda self, row=row: self.run_row(row))
+
+
+PLAIN = Row("", "", "plain", "", "whole", "completed", "", "", "")
+
+
+class Settings(Providers):
+    def statuses(self, count):
+        return [self.send(PLAIN).read().status for _ in range(count)]
+
+    def test_retries_end_with_their_budget(self):
+        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0, retry_floor: 3").replace("cooldown: 1h", "failures: 1000")
+        self.start({"a": "status=500"}, config)
+        self.assertEqual(self.statuses(10), [200] * 3 + [502] * 7)
+        self.assertEqual((self.a.settled()["started"], self.b.settled()["started"]), (10, 3))
+        self.check_nothing_is_held()
+
+    def test_retries_are_a_share_of_the_calls(self):
+        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0.2, retry_floor: 0").replace("cooldown: 1h", "failures: 1000")
+        self.start({}, config)
+        self.assertEqual(self.statuses(10), [200] * 10)
+        self.a.rule("status=500")
+        self.assertEqual(sum(status == 200 for status in self.statuses(10)), 4)  # a fifth of twenty calls
+        self.check_nothing_is_held()
+
+    def test_another_model_answers_when_no_target_can(self):
+        config = CONFIG.replace("targets: [{provider: a, priority: 0}, {provider: b, priority: 1}]",
+                                "targets: [{provider: a}]\n    fallback: [spare]\n  - {name: spare, targets: [{provider: b, model: mock}]}")
+        self.start({"a": "status=401"}, config)
+        call = self.send(PLAIN).read()
+        self.assertEqual((call.status, call.headers["x-waybill-model"], call.headers["x-waybill-target"]), (200, "spare", "b/mock"), call)
+        self.check_nothing_is_held()
+
+    def test_a_call_may_be_let_go_on_when_its_client_has_left(self):
+        config = CONFIG.replace("targets: [{provider: a, priority: 0}, {provider: b, priority: 1}]",
+                                "finish_abandoned: true\n    targets: [{provider: a}]")
+        self.start({"a": "delay=500"}, config)
+        call = self.send(PLAIN)
+        self.a.wait_for(lambda calls: calls["in_flight"] == 1)
+        call.leave()
+        self.assertEqual(self.a.settled()["finished"], 1)
+        self.check_nothing_is_held()
+        self.assertEqual(self.server.ledger()["cancelled"], 1)
 
 
 class TheTable(blackbox.Case):
