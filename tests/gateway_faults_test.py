@@ -20,8 +20,8 @@ CONFIG = """\
 server: {io_threads: 2, write_timeout: 1s}
 admission: {deadline: 2m}
 providers:
-  - {name: a, kind: openai, base_url: "{a}/v1", timeouts: {silence}, health: {cooldown: 1h}}
-  - {name: b, kind: openai, base_url: "{b}/v1", timeouts: {silence}, health: {cooldown: 1h}}
+  - {name: a, kind: openai, base_url: "{a}/v1", timeouts: {silence}, health: {cooldown: 1h, max_cooldown: 1h}}
+  - {name: b, kind: openai, base_url: "{b}/v1", timeouts: {silence}, health: {cooldown: 1h, max_cooldown: 1h}}
   - name: narrow
     kind: openai
     base_url: "{a}/v1"
@@ -291,14 +291,14 @@ class Settings(Providers):
         return [self.send(PLAIN).read().status for _ in range(count)]
 
     def test_retries_end_with_their_budget(self):
-        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0, retry_floor: 3").replace("cooldown: 1h", "failures: 1000")
+        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0, retry_floor: 3").replace("cooldown: 1h, max_cooldown: 1h", "failures: 1000")
         self.start({"a": "status=500"}, config)
         self.assertEqual(self.statuses(10), [200] * 3 + [502] * 7)
         self.assertEqual((self.a.settled()["started"], self.b.settled()["started"]), (10, 3))
         self.check_nothing_is_held()
 
     def test_retries_are_a_share_of_the_calls(self):
-        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0.2, retry_floor: 0").replace("cooldown: 1h", "failures: 1000")
+        config = CONFIG.replace("retry_floor: 1000", "retry_budget: 0.2, retry_floor: 0").replace("cooldown: 1h, max_cooldown: 1h", "failures: 1000")
         self.start({}, config)
         self.assertEqual(self.statuses(10), [200] * 10)
         self.a.rule("status=500")
