@@ -95,8 +95,8 @@ func resolveSpec(provider, model, path, query, header string) (spec, string) {
 // inQuery returns the value of the query parameter "mock", still escaped.
 func inQuery(query string) string {
 	for _, part := range strings.Split(query, "&") {
-		if v, ok := strings.CutPrefix(part, "mock="); ok {
-			return v
+		if strings.HasPrefix(part, "mock=") {
+			return part[len("mock="):]
 		}
 	}
 	return ""
