@@ -25,15 +25,19 @@ std::string in_seconds(Duration d) { return fmt::format("{:.1f} s", seconds(d));
 }  // namespace
 
 LaneSlot::~LaneSlot() {
+  rates_ = {};  // first, so that whoever is next can have it
   if (queue_ != nullptr) queue_->give_back(lane_, std::nullopt, std::nullopt);
 }
 
 void LaneSlot::release(TimePoint now) {
+  rates_ = {};
   if (LaneQueue* queue = std::exchange(queue_, nullptr)) queue->give_back(lane_, granted_, now);
 }
 
 LaneQueue::LaneQueue(std::string provider, const LaneQueueOptions& options)
-    : provider_(std::move(provider)), options_(options) {}
+    : provider_(std::move(provider)),
+      rates_(options.requests_per_minute, options.tokens_per_minute),
+      options_(options) {}
 
 LaneQueue::~LaneQueue() { WAYBILL_CHECK(in_use_[0] + in_use_[1] + waiting() == 0); }
 
@@ -48,8 +52,12 @@ Result<LaneQueue::Admission> LaneQueue::enter(const Ticket& ticket, TimePoint no
     if (waiting() != 0) serve(now, answers);  // a hold-off may have ended
     const bool first = waiters_[index(Lane::kInteractive)].empty() && waiters_[index(ticket.lane)].empty();
     if (first && has_room(ticket.lane, now)) {
-      ++in_use_[index(ticket.lane)];
-      return Admission{LaneSlot(*this, ticket.lane, now)};
+      auto reserved = rates_.reserve(ticket.tokens, now);
+      if (reserved) {
+        ++in_use_[index(ticket.lane)];
+        return Admission{LaneSlot(*this, ticket.lane, *std::move(reserved), now)};
+      }
+      rates_until_ = later(now, reserved.error().wait);
     }
     if (std::optional<Error> error = refusal(ticket, now)) return std::unexpected(*std::move(error));
     return Admission{{}, enqueue(ticket, now, std::move(done))};
@@ -91,8 +99,9 @@ TimePoint LaneQueue::next_due() const {
   if (give_up_.empty()) return TimePoint::max();
   const TimePoint gives_up = give_up_.begin()->first;
   const TimePoint due = std::min(gives_up, later(now_, kLongestSleep));
-  // Once the hold-off has been served, it is the slots that are waited for.
-  return held_until_ > now_ ? std::min(due, held_until_) : due;
+  // Once these have passed and been served, it is the slots that are waited for.
+  if (held_until_ > now_) return std::min(due, held_until_);
+  return rates_until_ > now_ ? std::min(due, rates_until_) : due;
 }
 
 void LaneQueue::hold_until(TimePoint until) {
@@ -105,7 +114,9 @@ void LaneQueue::configure(const LaneQueueOptions& options, TimePoint now) {
   {
     const std::scoped_lock lock(mutex_);
     options_ = options;
-    serve(advance(now), answers);
+    now = advance(now);
+    rates_.configure(options.requests_per_minute, options.tokens_per_minute, now);
+    serve(now, answers);
   }
   post(answers);
 }
@@ -135,7 +146,7 @@ LaneQueue::Stats LaneQueue::stats(TimePoint now) const {
     const Waiters& waiters = waiters_[index(lane)];
     told.in_use = in_use_[index(lane)];
     told.waiting = waiters.size();
-    if (!has_room(lane, now)) told.predicted_wait = predicted_wait(lane, 0, now);
+    told.predicted_wait = predict(lane, 0, 0, now).wait();
     if (!waiters.empty()) told.oldest_wait = now - waiters.begin()->second.entered;
   }
   stats.hold = Duration(static_cast<Duration::rep>(hold_ns_));
@@ -186,52 +197,59 @@ std::optional<Lane> LaneQueue::next_lane(TimePoint now) const noexcept {
   return Lane::kInteractive;
 }
 
-// All slots are in use, or will be as soon as a hold-off ends: then one frees every hold / slots.
-Duration LaneQueue::predicted_wait(Lane lane, std::size_t own_waiting, TimePoint now) const noexcept {
+// Of a call with so many tokens whose caller has so many waiting.
+LaneQueue::Prediction LaneQueue::predict(Lane lane, std::size_t own_waiting, std::uint64_t tokens,
+                                         TimePoint now) const {
+  // Once all slots are in use, one frees every hold / slots.
   const auto rounds = [](std::size_t waiting, std::size_t in_use, std::size_t slots) {
     if (slots == 0 || slots == SIZE_MAX) return 0.0;
     const std::size_t taken = waiting + in_use + 1;
     return taken > slots ? static_cast<double>(taken - slots) / static_cast<double>(slots) : 0.0;
   };
   std::size_t before = waiters_[index(Lane::kInteractive)].size();
+  std::uint64_t tokens_before = waiting_tokens_[index(Lane::kInteractive)];
   double longest = 0;
   if (lane == Lane::kBatch) {
     // At most as many of every other caller go first as there are of this one.
     const std::size_t callers = turns_.size() + (own_waiting == 0 ? 1 : 0);
-    const std::size_t batch = std::min(waiters_[index(Lane::kBatch)].size(), (own_waiting + 1) * callers);
+    const std::size_t all = waiters_[index(Lane::kBatch)].size();
+    const std::size_t batch = std::min(all, (own_waiting + 1) * callers);
     longest = rounds(batch, in_use_[index(Lane::kBatch)], batch_cap());
     before += batch;
+    tokens_before += waiting_tokens_[index(Lane::kBatch)] / std::max<std::size_t>(all, 1) * batch;
   }
   longest = std::max(longest, rounds(before, in_use_[0] + in_use_[1], options_.slots));
-  return std::max(held_until_ - now, Duration::zero()) +
-         Duration(static_cast<Duration::rep>(std::min(longest * hold_ns_, 1e18)));
+  const Duration held = std::max(held_until_ - now, Duration::zero());
+  return {.limits = std::max(held, rates_.wait(tokens, before, tokens_before, now)),
+          .slots = held + Duration(static_cast<Duration::rep>(std::min(longest * hold_ns_, 1e18)))};
 }
 
 std::optional<Error> LaneQueue::refusal(const Ticket& ticket, TimePoint now) const {
-  const Duration held = std::max(held_until_ - now, Duration::zero());
   if (waiting() >= options_.max_queue) {
     const auto round = hold_ns_ == 0 ? kUnknownHold : Duration(static_cast<Duration::rep>(hold_ns_));
     return Error{ErrorCode::kOverloaded,
                  fmt::format("{} calls wait for provider '{}' already, and its limits.max_queue is {}",
                              waiting(), provider_, options_.max_queue),
                  {},
-                 held + round};
+                 std::max(held_until_ - now, Duration::zero()) + round};
   }
   const auto turn = ticket.lane == Lane::kBatch ? turn_of_.find(ticket.caller) : turn_of_.end();
-  const Duration wait =
-      predicted_wait(ticket.lane, turn == turn_of_.end() ? 0 : turn->second->waiters.size(), now);
+  const std::size_t own_waiting = turn == turn_of_.end() ? 0 : turn->second->waiters.size();
+  const Prediction predicted = predict(ticket.lane, own_waiting, ticket.tokens, now);
+  const Duration wait = predicted.wait();
   const Duration left = ticket.deadline - now;
   const Duration allowed = std::min(left, options_.max_wait);
   if (wait < allowed) return std::nullopt;
   const std::string limit = left < options_.max_wait
                                 ? fmt::format("the call has {} left", in_seconds(left))
                                 : fmt::format("its limits.max_wait is {}", in_seconds(options_.max_wait));
-  if (held > Duration::zero() && held >= allowed)
+  if (predicted.limits > Duration::zero() && predicted.limits >= allowed) {
     return Error{ErrorCode::kRateLimited,
-                 fmt::format("provider '{}' has used up its limits for another {}, and {}", provider_,
-                             in_seconds(held), limit),
+                 fmt::format("the limits of provider '{}' are used up and allow the call in {}, and {}",
+                             provider_, in_seconds(predicted.limits), limit),
                  {},
-                 held};
+                 predicted.limits};
+  }
   return Error{ErrorCode::kOverloaded,
                fmt::format("a call to provider '{}' would wait about {} behind {} others, and {}", provider_,
                            in_seconds(wait), waiting(), limit),
@@ -253,8 +271,9 @@ LaneQueue::WaiterId LaneQueue::enqueue(const Ticket& ticket, TimePoint now, Done
   }
   const TimePoint give_up = std::min(ticket.deadline, later(now, options_.max_wait));
   give_up_.emplace(give_up, id);
+  waiting_tokens_[index(ticket.lane)] += ticket.tokens;
   waiters_[index(ticket.lane)].emplace(
-      id, Waiter{now, ticket.deadline, give_up, ticket.executor, std::move(done), turn});
+      id, Waiter{ticket.tokens, now, ticket.deadline, give_up, ticket.executor, std::move(done), turn});
   return id;
 }
 
@@ -263,6 +282,7 @@ LaneQueue::Waiter LaneQueue::take(Lane lane, Waiters::iterator waiter) {
   Waiter taken = std::move(waiter->second);
   waiters_[index(lane)].erase(waiter);
   give_up_.erase({taken.give_up, id});
+  waiting_tokens_[index(lane)] -= taken.tokens;
   if (lane == Lane::kBatch) {
     taken.turn->waiters.erase(id);
     if (taken.turn->waiters.empty()) {
@@ -279,11 +299,18 @@ void LaneQueue::serve(TimePoint now, Answers& answers) {
   while (const std::optional<Lane> lane = next_lane(now)) {
     Waiters& waiters = waiters_[index(*lane)];
     const bool batch = *lane == Lane::kBatch;
-    Waiter waiter = take(*lane, batch ? waiters.find(*turns_.front().waiters.begin()) : waiters.begin());
+    const auto first = batch ? waiters.find(*turns_.front().waiters.begin()) : waiters.begin();
+    auto reserved = rates_.reserve(first->second.tokens, now);
+    if (!reserved) {
+      rates_until_ = later(now, reserved.error().wait);
+      return;
+    }
+    Waiter waiter = take(*lane, first);
     if (batch && waiter.turn != turns_.end()) turns_.splice(turns_.end(), turns_, waiter.turn);
     passed_over_ = batch || waiters_[index(Lane::kBatch)].empty() ? 0 : passed_over_ + 1;
     ++in_use_[index(*lane)];
-    answers.push_back({waiter.executor, std::move(waiter.done), LaneSlot(*this, *lane, now)});
+    answers.push_back(
+        {waiter.executor, std::move(waiter.done), LaneSlot(*this, *lane, *std::move(reserved), now)});
   }
 }
 
@@ -300,13 +327,14 @@ void LaneQueue::answer_expired(TimePoint now, Answers& answers) {
           fmt::format("the deadline passed after {} in this gateway's queue for provider '{}', which was "
                       "not called",
                       waited, provider_),
-               {}, {}};
+          {},
+          {}};
     } else {
       error = {ErrorCode::kOverloaded,
                fmt::format("the call waited {} for provider '{}', and its limits.max_wait is {}", waited,
                            provider_, in_seconds(options_.max_wait)),
                {},
-               predicted_wait(lane, 0, now)};
+               predict(lane, 0, 0, now).wait()};
     }
     answers.push_back({waiter.executor, std::move(waiter.done), std::unexpected(std::move(error))});
   }

@@ -26,6 +26,8 @@ std::unique_ptr<const Dialect> make_dialect(config::ProviderKind kind) {
 LaneQueueOptions lane_options(const config::ProviderLimits& limits) {
   return {.slots = limits.concurrency,
           .batch_slots = limits.batch_concurrency,
+          .requests_per_minute = limits.requests_per_minute,
+          .tokens_per_minute = limits.tokens_per_minute,
           .max_queue = limits.max_queue,
           .max_wait = limits.max_wait};
 }

@@ -26,8 +26,8 @@ std::optional<ToldRate> read_told_rate(std::string_view limit, std::string_view 
   return ToldRate{*most, std::min(*left, *most), *reset};
 }
 
-Duration RateLimit::Buckets::wait(double amount, TimePoint now) const noexcept {
-  return std::max(configured.wait(amount, now), told.wait(amount, now));
+Duration RateLimit::Buckets::wait(double amount, TimePoint now, double before) const noexcept {
+  return std::max(configured.wait(amount, now, before), told.wait(amount, now, before));
 }
 
 void RateLimit::Buckets::take(double amount, TimePoint now) noexcept {
@@ -68,6 +68,13 @@ std::expected<RateReservation, RateLimit::Refusal> RateLimit::reserve(std::uint6
   requests_.take(1, now);
   tokens_.take(amount, now);
   return RateReservation(*this, tokens);
+}
+
+Duration RateLimit::wait(std::uint64_t tokens, std::size_t requests_before, std::uint64_t tokens_before,
+                         TimePoint now) const {
+  const std::lock_guard lock(mutex_);
+  return std::max(requests_.wait(1, now, static_cast<double>(requests_before)),
+                  tokens_.wait(static_cast<double>(tokens), now, static_cast<double>(tokens_before)));
 }
 
 void RateLimit::configure(std::size_t requests, std::size_t tokens, TimePoint now) {

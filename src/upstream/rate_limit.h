@@ -84,6 +84,9 @@ class RateLimit {
 
   // All or nothing. `tokens`: estimated of the prompt, and as many as the answer may have.
   [[nodiscard]] std::expected<RateReservation, Refusal> reserve(std::uint64_t tokens, TimePoint now);
+  // How long until a call would be granted that comes after so many others.
+  [[nodiscard]] Duration wait(std::uint64_t tokens, std::size_t requests_before, std::uint64_t tokens_before,
+                              TimePoint now) const;
   void configure(std::size_t requests, std::size_t tokens, TimePoint now);
   [[nodiscard]] Level level(RateKind kind, TimePoint now) const;
 
@@ -94,7 +97,7 @@ class RateLimit {
     TokenBucket configured, told;
     double pending = 0;  // reserved, not answered yet
 
-    [[nodiscard]] Duration wait(double amount, TimePoint now) const noexcept;
+    [[nodiscard]] Duration wait(double amount, TimePoint now, double before = 0) const noexcept;
     void take(double amount, TimePoint now) noexcept;
     void give_back(double amount) noexcept;
     void hear(const std::optional<ToldRate>& rate, TimePoint now) noexcept;

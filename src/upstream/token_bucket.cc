@@ -9,9 +9,9 @@ double TokenBucket::level(TimePoint now) const noexcept {
   return now <= at_ ? level_ : std::min(capacity_, level_ + seconds(now - at_) * per_second_);
 }
 
-Duration TokenBucket::wait(double amount, TimePoint now) const noexcept {
+Duration TokenBucket::wait(double amount, TimePoint now, double before) const noexcept {
   if (!has_limit()) return Duration::zero();
-  const double missing = std::min(amount, capacity_) - level(now);
+  const double missing = before + std::min(amount, capacity_) - level(now);
   // What rounding leaves is less than a nanosecond's worth.
   if (missing <= per_second_ * 1e-9) return Duration::zero();
   constexpr double kLongest = 366.0 * 86'400;

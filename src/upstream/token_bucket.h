@@ -20,8 +20,8 @@ class TokenBucket {
   }
 
   [[nodiscard]] bool has_limit() const noexcept { return capacity_ > 0; }
-  // How long until `amount` may be taken. Zero: now.
-  [[nodiscard]] Duration wait(double amount, TimePoint now) const noexcept;
+  // How long until `amount` may be taken, where others take `before` first. Zero: now.
+  [[nodiscard]] Duration wait(double amount, TimePoint now, double before = 0) const noexcept;
   void take(double amount, TimePoint now) noexcept;
   void give_back(double amount) noexcept;
 

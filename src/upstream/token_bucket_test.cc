@@ -29,6 +29,13 @@ TEST(TokenBucket, IsFullAtFirstAndRefilledEvenly) {
   EXPECT_DOUBLE_EQ(bucket.level(kStart + seconds(1000)), 60);
 }
 
+TEST(TokenBucket, WhatOthersTakeFirstMayBeMoreThanAllOfIt) {
+  TokenBucket bucket(100, 10);
+  EXPECT_EQ(bucket.wait(50, kStart, 50), Duration::zero());
+  EXPECT_EQ(bucket.wait(50, kStart, 250), seconds(20));
+  EXPECT_EQ(bucket.wait(500, kStart, 250), seconds(25)) << "it is taken from a full one";
+}
+
 TEST(TokenBucket, WaitIsExact) {
   TokenBucket bucket(7, 0.3);
   bucket.take(7, kStart);
