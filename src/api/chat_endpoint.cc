@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/caller_pass.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/model_choice.h"
@@ -72,6 +73,9 @@ http::Task<Status> answer(Gateway& gateway, Call& call, Operation operation) {
   Result<ModelChoice> choice = co_await choose_model(gateway, call, request);
   if (!choice) co_return std::unexpected(std::move(choice.error()));
 
+  Pass pass;
+  if (Status admitted = pass.admit(call, request, *choice->model); !admitted) co_return admitted;
+
   http::Exchange& exchange = call.exchange;
   http::Cancellation cancellation;
   exchange.watch_for_hang_up([&cancellation] { cancellation.request(); });
@@ -100,6 +104,7 @@ http::Task<Status> answer(Gateway& gateway, Call& call, Operation operation) {
   upstream::Outcome outcome =
       co_await gateway.dispatcher().run(asked, *call.deployment->catalog, *choice->model, reply);
   exchange.loop().set_activity(activity);
+  pass.settle(outcome);
   if (exchange.body_begun()) {
     if (outcome.error) co_return std::unexpected(std::move(*outcome.error));
     co_return Status{};

@@ -146,6 +146,7 @@ void Gateway::deploy(std::unique_ptr<route::Engine> engine, std::shared_ptr<cons
 void Gateway::publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring keys) {
   std::shared_ptr<const route::Engine> engine = engines_.current();
   std::string models = models_json(*engine, *catalog);
+  keys.open_accounts(accounts_);
   auto next = std::make_shared<const Deployment>(std::move(engine), std::move(catalog), std::move(keys),
                                                  std::move(models));
   const std::lock_guard lock(deployment_mutex_);

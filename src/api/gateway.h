@@ -77,6 +77,7 @@ class Gateway final : public http::Handler {
   route::EngineSlot engines_;
   upstream::Dispatcher dispatcher_;
   Conversations conversations_;
+  CallerAccounts accounts_;
   mutable std::mutex deployment_mutex_;
   // Guarded by deployment_mutex_, as the next: every deployment that a request may still use.
   std::shared_ptr<const Deployment> deployment_;

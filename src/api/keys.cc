@@ -22,7 +22,8 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const config::ApiKey& key = keys[i];
     const std::string field = fmt::format("keys[{}]", i);
-    Key entry = {.digest = {}, .caller = {.name = key.name, .admin = key.admin}};
+    Key entry = {.digest = {},
+                 .caller = {.name = key.name, .admin = key.admin, .limits = key.limits, .account = {}}};
     if (!key.sha256.empty()) {
       for (std::size_t byte = 0; byte < entry.digest.size(); ++byte) {
         entry.digest[byte] =
@@ -40,6 +41,22 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
     ring.keys_.push_back(std::move(entry));
   }
   return ring;
+}
+
+std::shared_ptr<upstream::CallerAccount> CallerAccounts::open(const std::string& name,
+                                                              const config::CallerLimits& limits) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<upstream::CallerAccount>& account = by_name_[name];
+  if (account) {
+    account->configure(limits, std::chrono::steady_clock::now());
+  } else {
+    account = std::make_shared<upstream::CallerAccount>(name, limits);
+  }
+  return account;
+}
+
+void Keyring::open_accounts(CallerAccounts& accounts) {
+  for (Key& key : keys_) key.caller.account = accounts.open(key.caller.name, key.caller.limits);
 }
 
 const Caller* Keyring::find(std::string_view key) const noexcept {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,12 +12,27 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "config/config.h"
+#include "upstream/caller_limits.h"
 
 namespace waybill::api {
 
 struct Caller {
   std::string name;  // what logs, metrics and waybills show; never the key
   bool admin = false;
+  config::CallerLimits limits;
+  std::shared_ptr<upstream::CallerAccount> account;  // shared: what is used outlives a change of the keys
+};
+
+// The accounts of callers by name, for as long as the program runs. Thread-safe.
+class CallerAccounts {
+ public:
+  // With these limits from now on; what was used stays used.
+  [[nodiscard]] std::shared_ptr<upstream::CallerAccount> open(const std::string& name,
+                                                              const config::CallerLimits& limits);
+
+ private:
+  std::mutex mutex_;  // guards the next
+  std::map<std::string, std::shared_ptr<upstream::CallerAccount>, std::less<>> by_name_;
 };
 
 // Immutable, thread-safe.
@@ -23,6 +41,9 @@ class Keyring {
   Keyring() = default;
   // Reads the keys' environment variables and files. kNotFound or kInvalidInput names the setting.
   [[nodiscard]] static Result<Keyring> load(const std::vector<config::ApiKey>& keys);
+
+  // Gives each caller its account.
+  void open_accounts(CallerAccounts& accounts);
 
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   // Null when nobody has this key. The time it takes says nothing about how much of a key was right.

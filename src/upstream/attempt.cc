@@ -56,6 +56,16 @@ struct Work {
   }
 };
 
+ToldRates told_rates(const http::ResponseHead& head) {
+  const auto reset = [&head](std::string_view name) { return parse_reset(head.header(name)); };
+  return {.requests = read_told_rate(head.header("x-ratelimit-limit-requests"),
+                                     head.header("x-ratelimit-remaining-requests"),
+                                     reset("x-ratelimit-reset-requests")),
+          .tokens =
+              read_told_rate(head.header("x-ratelimit-limit-tokens"),
+                             head.header("x-ratelimit-remaining-tokens"), reset("x-ratelimit-reset-tokens"))};
+}
+
 // Opens a connection, sends the request and waits for the head of the answer.
 http::Task<http::ClientResult<void>> exchange_heads(Work& work, const WireRequest& request, bool fresh) {
   http::ClientPool& pool = work.call.loop.local<http::ClientPool>();
@@ -308,6 +318,7 @@ http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_
     work.fail(heads.error());
     co_return;
   }
+  work.result.told = told_rates(work.connection->head());
   if (work.connection->head().status >= 300 || work.connection->head().status < 200) {
     co_await read_refusal(work);
     co_return;

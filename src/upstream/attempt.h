@@ -9,6 +9,7 @@
 #include "http/task.h"
 #include "upstream/call.h"
 #include "upstream/failure.h"
+#include "upstream/rate_limit.h"
 #include "upstream/target.h"
 
 namespace waybill::upstream {
@@ -24,9 +25,10 @@ struct AttemptResult {
   End end = End::kFailed;
   Failure failure;
   unsigned status = 200;
-  std::string body;   // of an answer that is not a stream
-  Usage usage;        // what this attempt has used, whatever its end
-  bool sent = false;  // the provider was given the request: it may have been billed
+  std::string body;               // of an answer that is not a stream
+  Usage usage;                    // what this attempt has used, whatever its end
+  bool sent = false;              // the provider was given the request: it may have been billed
+  std::optional<ToldRates> told;  // of its limits, by the head of its answer; nothing: there was none
 };
 
 // Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that

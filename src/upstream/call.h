@@ -37,6 +37,9 @@ struct Call {
   telemetry::Waybill& waybill;
 };
 
+// As many tokens as the answers may have; a guess where the request does not say.
+[[nodiscard]] std::uint32_t expected_answer_tokens(const ChatRequest& request) noexcept;
+
 // What is known of an answer when it begins.
 struct AnswerFacts {
   std::string target;     // "provider/model"

@@ -38,7 +38,11 @@ http::Task<Result<LaneSlot>> wait_for_slot(const Call& call, LaneQueue& lanes) {
   auto pending = std::make_shared<http::Pending<Result<LaneSlot>>>();
   auto done = [pending](Result<LaneSlot> slot) { pending->set(std::move(slot)); };
   const LaneQueue::Ticket ticket = {
-      .lane = call.lane, .caller = call.caller, .deadline = call.deadline, .executor = &call.loop};
+      .lane = call.lane,
+      .caller = call.caller,
+      .deadline = call.deadline,
+      .executor = &call.loop,
+      .tokens = std::uint64_t{call.request.prompt_tokens()} + expected_answer_tokens(call.request)};
   Result<LaneQueue::Admission> admitted = lanes.enter(ticket, now(), std::move(done));
   if (!admitted) co_return std::unexpected(std::move(admitted.error()));
   if (admitted->slot) co_return std::move(admitted->slot);
@@ -215,6 +219,10 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
     result = co_await attempt(call, target, run.reply, facts, resolver_);
   }
   const TimePoint ended = now();
+  RateReservation& rates = slot->rates();
+  if (result.sent) rates.sent();
+  if (result.told) rates.answered(*result.told, ended);
+  if (result.sent) rates.settle(result.usage.prompt + result.usage.completion, ended);
   if (result.end == End::kAnswered) {
     slot->release(ended);
   } else {

@@ -1,0 +1,60 @@
+#include "api/caller_pass.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace waybill::api {
+namespace {
+
+upstream::CallerTime both_clocks() {
+  return {.now = std::chrono::steady_clock::now(), .utc = std::chrono::system_clock::now()};
+}
+
+// "1s", "6m0s", "20ms", as OpenAI writes it.
+std::string reset_text(Duration reset) {
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(reset).count();
+  if (ms < 1000) return fmt::format("{}ms", ms);
+  if (ms < 60'000) return fmt::format("{:.3g}s", static_cast<double>(ms) / 1000);
+  return fmt::format("{}m{}s", ms / 60'000, ms % 60'000 / 1000);
+}
+
+void add_rate_headers(std::string_view what, const upstream::CallerAccount::Rate& rate,
+                      http::Response& response) {
+  if (rate.limit == 0) return;
+  response.add_header(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", rate.limit));
+  response.add_header(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{}", rate.remaining));
+  response.add_header(fmt::format("x-ratelimit-reset-{}", what), reset_text(rate.reset));
+}
+
+}  // namespace
+
+Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstream::Model& model) {
+  if (call.caller == nullptr || !call.caller->account) return {};
+  upstream::CallerAccount& account = *call.caller->account;
+  const std::uint32_t answer = upstream::expected_answer_tokens(request);
+  upstream::CallerDemand demand = {
+      .model = request.model(), .tokens = request.prompt_tokens() + answer, .nano_usd = 0};
+  if (!model.pool.empty()) {
+    demand.nano_usd = call.deployment->catalog->cost_nano_usd(
+        *model.pool.front().target, request.model(),
+        {.prompt = request.prompt_tokens(), .cached_prompt = 0, .completion = answer});
+  }
+  const upstream::CallerTime time = both_clocks();
+  auto admitted = account.admit(demand, time);
+  const upstream::CallerAccount::Rates rates = account.rates(time.now);
+  add_rate_headers("requests", rates.requests, call.response());
+  add_rate_headers("tokens", rates.tokens, call.response());
+  if (!admitted) return std::unexpected(std::move(admitted.error().error));
+  pass_.emplace(std::move(*admitted));
+  return {};
+}
+
+void Pass::settle(const upstream::Outcome& outcome) {
+  // What never reached a provider has used nothing.
+  if (!pass_ || outcome.facts.attempts == 0) return;
+  pass_->settle(outcome.usage.prompt + outcome.usage.completion, outcome.cost_nano_usd, both_clocks());
+}
+
+}  // namespace waybill::api
