@@ -10,6 +10,8 @@ namespace {
 constexpr double kLatencyShare = 0.1;  // of the newest in the average
 constexpr double kBalance = 1.25;      // "Consistent hashing with bounded loads", Mirrokni et al., 2016
 constexpr std::size_t kMostCandidates = 64;
+constexpr Duration kProbeTime =
+    std::chrono::seconds(1);  // after which a probe that is out may have ended well
 
 // SplitMix64's finaliser: all bits of the input in all bits of the output.
 std::uint64_t mix(std::uint64_t x) noexcept {
@@ -80,7 +82,12 @@ const PoolMember* better_of_two(const Candidates& candidates, std::uint64_t rand
   Candidates rest = candidates;
   rest.remove(one);
   const PoolMember* other = rest.draw(mix(random + 1));
-  return other->target->load.cost() < one->target->load.cost() ? other : one;
+  const LoadMeter& first = one->target->load;
+  const LoadMeter& second = other->target->load;
+  // One that has not answered yet is not taken for infinitely fast: all calls would go there until it has.
+  const bool known = first.latency() != Duration::zero() && second.latency() != Duration::zero();
+  const bool second_is_better = known ? second.cost() < first.cost() : second.in_flight() < first.in_flight();
+  return second_is_better ? other : one;
 }
 
 }  // namespace
@@ -106,7 +113,8 @@ Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> t
   for (const PoolMember& member : pool) {
     if (std::ranges::find(tried, member.target.get()) != tried.end()) continue;
     if (!member.target->circuit.is_callable(now)) {
-      choice.soonest = std::min(choice.soonest, std::max(now, member.target->circuit.when()));
+      const TimePoint when = member.target->circuit.when();
+      choice.soonest = std::min(choice.soonest, when > now ? when : now + kProbeTime);
       continue;
     }
     const bool is_spare = member.weight == 0;
@@ -129,7 +137,7 @@ Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> t
       return choice;
     }
     candidates.remove(chosen);  // somebody else's probe is out
-    choice.soonest = std::min(choice.soonest, now + std::chrono::seconds(1));
+    choice.soonest = std::min(choice.soonest, now + kProbeTime);
   }
   return choice;
 }

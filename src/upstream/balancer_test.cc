@@ -60,6 +60,23 @@ TEST_F(BalancerTest, PrefersWhoIsFaster) {
   EXPECT_EQ(count(100).at("fast"), 100);
 }
 
+TEST_F(BalancerTest, DoesNotFloodWhoHasNotAnsweredYet) {
+  add("known");
+  add("fresh");
+  pool_[0].target->load.answered(100ms);
+  for (int i = 0; i < 100; ++i) pick().target->load.begin();
+  EXPECT_NEAR(pool_[1].target->load.in_flight(), 50, 1);
+}
+
+TEST_F(BalancerTest, DoesNotSayThatATargetIsFreeWhileItIsProbed) {
+  add("a");
+  pool_[0].target->circuit.failed(now_);
+  pool_[0].target->circuit.failed(now_);
+  now_ += 5s;
+  EXPECT_NE(pick().target, nullptr);
+  EXPECT_GT(pick().soonest, now_);
+}
+
 TEST_F(BalancerTest, GoesToTheNextPriorityWhenNoneIsLeft) {
   add("first");
   add("second", 1);

@@ -1,6 +1,7 @@
 #include "upstream/circuit.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace waybill::upstream {
 namespace {
@@ -10,6 +11,10 @@ TimePoint at(std::int64_t ticks) noexcept { return TimePoint(Duration(ticks)); }
 
 // A probe that never reports (its process thread died with it, say) must not close the target for ever.
 constexpr Duration kProbePatience = std::chrono::minutes(10);
+
+// The error rate that opens it, for targets that answer often enough never to fail many times in a row.
+constexpr std::uint32_t kLastCalls = (1U << 20U) - 1;
+constexpr std::size_t kMostFailed = 10;
 
 }  // namespace
 
@@ -49,6 +54,9 @@ TimePoint Circuit::when() const noexcept {
 void Circuit::succeeded() noexcept {
   // Written only where it changes something: the line stays shared between the loops.
   if (failures_.load(std::memory_order_relaxed) != 0) failures_.store(0, std::memory_order_relaxed);
+  // An update that another thread's overwrites is one call less in a rate.
+  const std::uint32_t recent = recent_.load(std::memory_order_relaxed);
+  if (recent != 0) recent_.store(recent << 1U, std::memory_order_relaxed);
   if (blocked_.load(std::memory_order_relaxed) == kNever) return;
   const std::lock_guard lock(mutex_);
   open_for_ = Duration::zero();
@@ -61,7 +69,13 @@ void Circuit::failed(TimePoint now) {
   const std::lock_guard lock(mutex_);
   const bool probed = probing_.exchange(false, std::memory_order_relaxed);
   const bool open = blocked_.load(std::memory_order_relaxed) != kNever;
-  if (!probed && (open || failures < health_.failures)) return;  // one that went out before it was opened
+  const std::uint32_t recent = (recent_.load(std::memory_order_relaxed) << 1U) | 1U;
+  recent_.store(recent, std::memory_order_relaxed);
+  const bool often =
+      static_cast<std::size_t>(std::popcount(recent & kLastCalls)) >= std::max(kMostFailed, health_.failures);
+  if (!probed && (open || (failures < health_.failures && !often)))
+    return;  // or went out before it was opened
+  recent_.store(0, std::memory_order_relaxed);
   open_for_ =
       open_for_ == Duration::zero() ? health_.cooldown : std::min(open_for_ * 2, health_.max_cooldown);
   blocked_.store(ticks(now + open_for_), std::memory_order_relaxed);

@@ -18,9 +18,9 @@ enum class CircuitState : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(CircuitState state) noexcept;  // "closed", ...
 
-// Consecutive failures open it for a time that doubles with each probe that fails; a Retry-After leaves the
-// target alone for just that long, whatever else is known of it. Thread-safe; the healthy path is two relaxed
-// loads.
+// Failures in a row, or half of the last twenty calls, open it for a time that doubles with each probe that
+// fails; a Retry-After leaves the target alone for just that long, whatever else is known of it. Thread-safe;
+// the healthy path is a few relaxed loads.
 class Circuit {
  public:
   explicit Circuit(const config::ProviderHealth& health) : health_(health) {}
@@ -50,7 +50,8 @@ class Circuit {
  private:
   static constexpr std::int64_t kNever = 0;
   const config::ProviderHealth health_;
-  std::atomic<unsigned> failures_{0};          // in a row
+  std::atomic<unsigned> failures_{0};     // in a row
+  std::atomic<std::uint32_t> recent_{0};  // a bit for each of the last calls, the newest lowest; 1: failed
   std::atomic<std::int64_t> blocked_{kNever};  // until then, of the steady clock; kNever: not
   std::atomic<std::int64_t> cooling_{kNever};
   std::atomic<bool> probing_{false};

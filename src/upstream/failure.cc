@@ -151,6 +151,7 @@ Failure failure_of(const http::ResponseHead& head, std::string_view body, const 
 }
 
 std::optional<Duration> parse_reset(std::string_view text) noexcept {
+  if (text.empty()) return std::nullopt;
   if (const auto seconds = number(text)) return of_seconds(*seconds);
   double total = 0;
   while (!text.empty()) {

@@ -28,6 +28,7 @@ TEST(RetryAfter, ReadsWhatProvidersSend) {
   EXPECT_EQ(
       retry_after(head(429, {{"x-ratelimit-remaining-tokens", "9"}, {"x-ratelimit-reset-tokens", "6m0s"}})),
       std::nullopt);
+  EXPECT_EQ(retry_after(head(429, {{"x-ratelimit-remaining-tokens", "0"}})), std::nullopt);
   EXPECT_EQ(retry_after(head(429)), std::nullopt);
   for (const char* nonsense : {"soon", "-1", "nan", "inf", "1 s", ""})
     EXPECT_EQ(retry_after(head(429, {{"Retry-After", nonsense}})), std::nullopt) << nonsense;
@@ -40,7 +41,8 @@ TEST(RetryAfter, ReadsResets) {
   EXPECT_EQ(parse_reset("1h2m3.5s"), 3723500ms);
   EXPECT_EQ(parse_reset("7"), 7s);
   EXPECT_EQ(parse_reset("7x"), std::nullopt);
-  EXPECT_EQ(parse_reset("s"), std::nullopt);
+  for (const char* nonsense : {"", "s", "1m x", "-1s", "nan", "1s ", "2026-01-01T00:00:00Z"})
+    EXPECT_EQ(parse_reset(nonsense), std::nullopt) << nonsense;
 }
 
 TEST(Failure, TellsTheClientsFaultFromTheProviders) {
