@@ -36,10 +36,10 @@ Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstr
   const std::uint32_t answer = upstream::expected_answer_tokens(request);
   upstream::CallerDemand demand = {
       .model = request.model(), .tokens = request.prompt_tokens() + answer, .nano_usd = 0};
-  if (!model.pool.empty()) {
+  if (!model.pool.empty()) {  // what is not said is not held against a budget
     demand.nano_usd = call.deployment->catalog->cost_nano_usd(
         *model.pool.front().target, request.model(),
-        {.prompt = request.prompt_tokens(), .cached_prompt = 0, .completion = answer});
+        {.prompt = request.prompt_tokens(), .cached_prompt = 0, .completion = request.max_tokens()});
   }
   const upstream::CallerTime time = both_clocks();
   auto admitted = account.admit(demand, time);

@@ -6,6 +6,7 @@
 #include "api/caller_pass.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
+#include "api/model_answer.h"
 #include "api/model_choice.h"
 #include "upstream/chat_request.h"
 
@@ -66,7 +67,9 @@ void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, s
   response.body = std::move(body);
 }
 
-http::Task<Status> answer(Gateway& gateway, Call& call, Operation operation) {
+}  // namespace
+
+http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation operation) {
   upstream::ChatRequest request;
   if (Status read = request.parse(operation, call.request().body); !read) co_return read;
   call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
@@ -121,11 +124,11 @@ http::Task<Status> answer(Gateway& gateway, Call& call, Operation operation) {
   co_return std::unexpected(std::move(*outcome.error));
 }
 
-}  // namespace
-
-http::Task<Status> chat(Gateway& gateway, Call& call) { return answer(gateway, call, Operation::kChat); }
+http::Task<Status> chat(Gateway& gateway, Call& call) {
+  return answer_by_model(gateway, call, Operation::kChat);
+}
 http::Task<Status> complete(Gateway& gateway, Call& call) {
-  return answer(gateway, call, Operation::kCompletions);
+  return answer_by_model(gateway, call, Operation::kCompletions);
 }
 
 }  // namespace waybill::api

@@ -7,6 +7,7 @@
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/json_body.h"
+#include "api/model_answer.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {
@@ -64,7 +65,18 @@ void record(telemetry::Waybill& waybill, const embed::EmbeddingAnswer& answer) {
 
 }  // namespace
 
-http::Task<Status> embed(Gateway& /*gateway*/, Call& call) {
+http::Task<Status> embed(Gateway& gateway, Call& call) {
+  // A model of a provider by its name; everything else is for the encoder here.
+  if (!call.deployment->catalog->empty()) {
+    upstream::ChatRequest asked;
+    const Status read = asked.parse(upstream::Operation::kEmbeddings, call.request().body);
+    const bool elsewhere = read && asked.model() != call.deployment->engine->model_name() &&
+                           call.deployment->catalog->find(asked.model()).model != nullptr;
+    if (elsewhere) {
+      Status answered = co_await answer_by_model(gateway, call, upstream::Operation::kEmbeddings);
+      co_return answered;
+    }
+  }
   JsonBody body;
   if (Status parsed = body.parse(call.request().body); !parsed) co_return parsed;
   const route::Engine& engine = *call.deployment->engine;

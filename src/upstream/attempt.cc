@@ -279,13 +279,20 @@ class StreamRelay {
     work_.result.end = expired_ ? End::kExpired : End::kFailed;
     if (began_) {
       work_.result.end = End::kCut;
-      const std::string event =
-          error_event(fmt::format("The answer of {} ended too early: {}", work_.target.name, fault_->message),
-                      fault_->kind == FailureKind::kTimeout ? "upstream_timeout" : "upstream_failed");
+      work_.result.expired = expired_;
+      const std::string event = closing_event();
       (void)co_await work_.reply.write(event);
     }
     work_.result.failure = std::move(*fault_);
     close();
+  }
+
+  [[nodiscard]] std::string closing_event() const {
+    if (expired_)
+      return error_event("The request's deadline passed before the end of the answer.", "deadline_exceeded");
+    return error_event(
+        fmt::format("The answer of {} ended too early: {}", work_.target.name, fault_->message),
+        fault_->kind == FailureKind::kTimeout ? "upstream_timeout" : "upstream_failed");
   }
 
   // Reads the end of the HTTP body behind the end of the stream, if it is there or about to come.

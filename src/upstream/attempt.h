@@ -23,6 +23,7 @@ struct AttemptResult {
     kExpired,    // the call's own deadline passed; nothing of an answer has reached the client
   };
   End end = End::kFailed;
+  bool expired = false;  // kCut: by the call's own deadline
   Failure failure;
   unsigned status = 200;
   std::string body;               // of an answer that is not a stream

@@ -112,7 +112,6 @@ struct Dispatcher::Run {
   std::optional<Failure> last = {};
   std::string last_target = {};
   std::optional<Error> refused = {};  // by our own queue
-  TimePoint soonest = TimePoint::max();
   unsigned backoffs = 0;
   bool ended = false, out_of_retries = false;
 
@@ -161,7 +160,6 @@ http::Task<> Dispatcher::use(Run& run, const Model& model, bool last) {
     const std::uint64_t affinity = model.config.prefix_affinity ? run.call.request.conversation() : 0;
     const Choice choice = choose(model.pool, run.tried, affinity, random(), now());
     if (choice.target == nullptr) {
-      run.soonest = std::min(run.soonest, choice.soonest);
       bool again = false;
       if (last) again = co_await back_off(run);
       if (!again) co_return;
@@ -253,6 +251,7 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
     case End::kCut:
       target.circuit.failed(ended);
       run.outcome.began = true;
+      if (result.expired) co_return run.end(expired(fmt::format("while {} was at work", facts.target)));
       co_return run.end(error_of(result.failure, facts.target, facts.attempts));
     case End::kFailed:
       break;
@@ -286,23 +285,27 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
 // No target is left that could be tried.
 void Dispatcher::conclude(Run& run, const Model& model) {
   const TimePoint at = now();
-  const Duration soonest =
-      run.soonest == TimePoint::max() ? Duration::zero() : std::max(Duration::zero(), run.soonest - at);
+  TimePoint soonest = TimePoint::max();
+  bool cooling = false;
+  for (const PoolMember& member : model.pool) {
+    if (!member.target->circuit.is_callable(at)) soonest = std::min(soonest, member.target->circuit.when());
+    cooling = cooling || member.target->circuit.is_cooling(at);
+  }
+  const Duration wait =
+      soonest == TimePoint::max() ? Duration::zero() : std::max(Duration::zero(), soonest - at);
   if (run.last) {
     Error error = error_of(*run.last, run.last_target, run.attempts());
     if (run.out_of_retries) error.message += " (no more retries: gateway.retry_budget)";
-    if (error.retry_after == Duration::zero()) error.retry_after = soonest;
+    if (error.code == ErrorCode::kRateLimited && wait > Duration::zero()) error.retry_after = wait;
     return run.end(std::move(error));
   }
   if (run.refused) return run.end(std::move(*run.refused));
-  const bool cooling = std::ranges::any_of(
-      model.pool, [at](const PoolMember& member) { return member.target->circuit.is_cooling(at); });
   Error error = {.code = cooling ? ErrorCode::kRateLimited : ErrorCode::kOverloaded,
                  .message = fmt::format("No target of the model \"{}\" can be called now: {}.", model.name,
                                         cooling ? "its providers have asked to be left alone for a while"
                                                 : "all have failed too often and are tried again later"),
                  .field = {},
-                 .retry_after = soonest};
+                 .retry_after = wait};
   run.end(std::move(error));
 }
 

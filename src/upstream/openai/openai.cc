@@ -16,7 +16,12 @@ namespace waybill::upstream {
 namespace {
 
 constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
-constexpr std::size_t kBytesPerToken = 4;  // an estimate, where a provider does not tell
+
+// An estimate: most providers send a token a frame, and none is shorter than a token.
+std::uint32_t tokens_of(const AnswerFrame& frame) noexcept {
+  constexpr std::size_t kBytesPerToken = 4;
+  return static_cast<std::uint32_t>((frame.content_bytes + kBytesPerToken - 1) / kBytesPerToken);
+}
 
 std::string message_of(const AnswerError& error) {
   std::string message;
@@ -67,16 +72,14 @@ class OpenAiReader final : public AnswerReader {
     if (frame.choices == 0)
       return std::unexpected(AnswerFault{AnswerFault::Kind::kEmpty, 0, "the answer has nothing in it"});
     told_ = frame.usage.has_value();
-    content_bytes_ = frame.content_bytes;
+    tokens_seen_ = tokens_of(frame);
     return {};
   }
 
   Usage usage() const noexcept override {
     if (told_) return usage_;
-    if (content_bytes_ == 0) return {};
-    return {.prompt = estimated_prompt_,
-            .cached_prompt = 0,
-            .completion = static_cast<std::uint32_t>(1 + content_bytes_ / kBytesPerToken)};
+    if (tokens_seen_ == 0) return {};
+    return {.prompt = estimated_prompt_, .cached_prompt = 0, .completion = tokens_seen_};
   }
 
  private:
@@ -89,7 +92,7 @@ class OpenAiReader final : public AnswerReader {
       usage_ = *frame.usage;
       told_ = true;
     }
-    content_bytes_ += frame.content_bytes;
+    tokens_seen_ += tokens_of(frame);
     finished_ = finished_ || !frame.finish_reason.empty();
     if (frame.is_usage_only() && hide_usage_)
       return StreamPiece{.events = {}, .content = false, .done = false};
@@ -102,9 +105,9 @@ class OpenAiReader final : public AnswerReader {
   const bool hide_usage_;
   const std::uint32_t estimated_prompt_;
   Usage usage_;
-  bool told_ = false;      // the provider has told the usage
-  bool finished_ = false;  // a finish reason was here
-  std::size_t content_bytes_ = 0;
+  bool told_ = false;              // the provider has told the usage
+  bool finished_ = false;          // a finish reason was here
+  std::uint32_t tokens_seen_ = 0;  // estimated, for a provider that does not tell
 };
 
 class OpenAiDialect final : public Dialect {
