@@ -25,7 +25,7 @@ std::vector<std::string_view> known_names(const Deployment& deployment) {
 std::unexpected<Error> unknown(const Deployment& deployment, std::string_view name) {
   const std::string_view shown = name.substr(0, 100);
   if (deployment.catalog->empty()) {
-    return fail(ErrorCode::kUnsupported,
+    return fail(ErrorCode::kNotFound,
                 "No models are configured; add providers and models to waybill.yaml (docs/config.md).",
                 "model");
   }

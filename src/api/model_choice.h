@@ -22,7 +22,7 @@ struct ModelChoice {
   float score = 0;
 };
 
-// kNotFound with the likely name, kUnsupported without any model, or what a decision fails with.
+// kNotFound with the likely name, or what a decision fails with.
 http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
                                              const upstream::ChatRequest& request);
 
