@@ -35,7 +35,7 @@ Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstr
   upstream::CallerAccount& account = *call.caller->account;
   const std::uint32_t answer = upstream::expected_answer_tokens(request);
   upstream::CallerDemand demand = {
-      .model = request.model(), .tokens = request.prompt_tokens() + answer, .nano_usd = 0};
+      .model = request.model(), .tokens = std::uint64_t{request.prompt_tokens()} + answer, .nano_usd = 0};
   if (!model.pool.empty()) {  // what is not said is not held against a budget
     demand.nano_usd = call.deployment->catalog->cost_nano_usd(
         *model.pool.front().target, request.model(),
@@ -54,7 +54,8 @@ Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstr
 void Pass::settle(const upstream::Outcome& outcome) {
   // What never reached a provider has used nothing.
   if (!pass_ || outcome.facts.attempts == 0) return;
-  pass_->settle(outcome.usage.prompt + outcome.usage.completion, outcome.cost_nano_usd, both_clocks());
+  pass_->settle(std::uint64_t{outcome.usage.prompt} + outcome.usage.completion, outcome.cost_nano_usd,
+                both_clocks());
 }
 
 }  // namespace waybill::api

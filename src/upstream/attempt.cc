@@ -28,6 +28,7 @@ struct Work {
   Reply& reply;
   const AnswerFacts& facts;
   http::Resolver& resolver;
+  RateReservation& rates;
   const config::UpstreamTimeouts& timeouts;
   TimePoint began;
   TimePoint until;  // of the whole attempt
@@ -81,7 +82,7 @@ http::Task<http::ClientResult<void>> exchange_heads(Work& work, const WireReques
   const TimePoint connected = now();
   const Duration patience = work.call.request.stream() ? work.timeouts.headers : work.timeouts.answer;
   const TimePoint limit = std::min(work.until, connected + patience);
-  work.result.sent = true;
+  work.rates.sent();
   http::ClientResult<void> done = co_await work.connection->send(request.head, request.body, limit);
   // A server may answer, and close, before it has read all: its answer says more than the failed write.
   const bool may_have_answered = !done && done.error().fault == http::ClientFault::kClosed;
@@ -228,7 +229,8 @@ class StreamRelay {
       began_ = true;
       first_token_at_ = now();
       work_.call.waybill.stage(Stage::kFirstToken, headers_at_, first_token_at_);
-      work_.target.load.answered(first_token_at_ - work_.began);
+      work_.result.first_token = first_token_at_ - work_.began;
+      work_.target.load.answered(work_.result.first_token);
       work_.reply.begin(work_.facts);
     }
     bool taken = true;
@@ -325,7 +327,7 @@ http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_
     work.fail(heads.error());
     co_return;
   }
-  work.result.told = told_rates(work.connection->head());
+  work.rates.answered(told_rates(work.connection->head()), now());
   if (work.connection->head().status >= 300 || work.connection->head().status < 200) {
     co_await read_refusal(work);
     co_return;
@@ -343,7 +345,7 @@ http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_
 }  // namespace
 
 http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply, const AnswerFacts& facts,
-                                  http::Resolver& resolver) {
+                                  http::Resolver& resolver, RateReservation& rates) {
   AttemptResult result;
   const config::UpstreamTimeouts& timeouts = target.provider->config().timeouts;
   const TimePoint began = now();
@@ -352,6 +354,7 @@ http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply
                .reply = reply,
                .facts = facts,
                .resolver = resolver,
+               .rates = rates,
                .timeouts = timeouts,
                .began = began,
                .until = std::min(call.deadline, began + timeouts.total),
@@ -364,6 +367,9 @@ http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply
     co_return result;
   }
   co_await run(work, request, call.max_answer_bytes);
+  // What a call has used that was cut short is not known: then it counts as reserved.
+  const std::uint64_t used = std::uint64_t{result.usage.prompt} + result.usage.completion;
+  if (used != 0 || result.status >= 400) rates.settle(used, now());
   if (call.cancellation.requested()) result.end = End::kAbandoned;
   co_return result;
 }

@@ -26,16 +26,17 @@ struct AttemptResult {
   bool expired = false;  // kCut: by the call's own deadline
   Failure failure;
   unsigned status = 200;
-  std::string body;               // of an answer that is not a stream
-  Usage usage;                    // what this attempt has used, whatever its end
-  bool sent = false;              // the provider was given the request: it may have been billed
-  std::optional<ToldRates> told;  // of its limits, by the head of its answer; nothing: there was none
+  std::string body;        // of an answer that is not a stream
+  Usage usage;             // what this attempt has used, whatever its end
+  Duration first_token{};  // of a stream: from the call to its first content; zero: there was none
 };
 
 // Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that
 // turns out to have ended is replaced once. The provider sees its connection close as soon as the call is
-// cancelled, or expires. Runs on the call's loop; writes the stages of the waybill.
+// cancelled, or expires. `rates` is told what becomes of it: that it was sent, what the provider says of its
+// limits, what was used. Runs on the call's loop; writes the stages of the waybill.
 [[nodiscard]] http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply,
-                                                const AnswerFacts& facts, http::Resolver& resolver);
+                                                const AnswerFacts& facts, http::Resolver& resolver,
+                                                RateReservation& rates);
 
 }  // namespace waybill::upstream

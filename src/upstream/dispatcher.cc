@@ -9,7 +9,6 @@
 
 #include "http/deadline.h"
 #include "http/pending.h"
-#include "upstream/attempt.h"
 
 namespace waybill::upstream {
 namespace {
@@ -214,25 +213,15 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
   AttemptResult result;
   {
     const InFlight in_flight(target.load);
-    result = co_await attempt(call, target, run.reply, facts, resolver_);
+    result = co_await attempt(call, target, run.reply, facts, resolver_, slot->rates());
   }
   const TimePoint ended = now();
-  RateReservation& rates = slot->rates();
-  if (result.sent) rates.sent();
-  if (result.told) rates.answered(*result.told, ended);
-  if (result.sent) rates.settle(result.usage.prompt + result.usage.completion, ended);
   if (result.end == End::kAnswered) {
     slot->release(ended);
   } else {
     *slot = LaneSlot();
   }
-  metrics_.upstream_calls.with({target.name, result_name(result)}).add();
-  metrics_.upstream_seconds.with({target.name}).observe(seconds(ended - began));
-  Usage& usage = run.outcome.usage;
-  usage.prompt += result.usage.prompt;
-  usage.cached_prompt += result.usage.cached_prompt;
-  usage.completion += result.usage.completion;
-  run.outcome.cost_nano_usd += run.catalog.cost_nano_usd(target, call.model, result.usage);
+  account(run, target, result, ended - began);
 
   switch (result.end) {
     case End::kAnswered:
@@ -280,6 +269,26 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
   if (failure.is_transient()) run.transient.push_back(&target);
   run.last = std::move(failure);
   run.last_target = facts.target;
+}
+
+// What an attempt has used, into the outcome and the metrics.
+void Dispatcher::account(Run& run, const Target& target, const AttemptResult& result, Duration time) {
+  metrics_.upstream_calls.with({target.name, result_name(result)}).add();
+  metrics_.upstream_seconds.with({target.name}).observe(seconds(time));
+  if (result.first_token > Duration::zero())
+    metrics_.upstream_first_token_seconds.with({target.name}).observe(seconds(result.first_token));
+  const Usage& used = result.usage;
+  const std::uint64_t cost = run.catalog.cost_nano_usd(target, run.call.model, used);
+  Usage& usage = run.outcome.usage;
+  usage.prompt += used.prompt;
+  usage.cached_prompt += used.cached_prompt;
+  usage.completion += used.completion;
+  run.outcome.cost_nano_usd += cost;
+  const std::string_view model = run.outcome.facts.model;
+  if (used.prompt != 0) metrics_.tokens.with({model, "prompt"}).add(used.prompt);
+  if (used.cached_prompt != 0) metrics_.tokens.with({model, "cached"}).add(used.cached_prompt);
+  if (used.completion != 0) metrics_.tokens.with({model, "completion"}).add(used.completion);
+  if (cost != 0) metrics_.cost_usd.with({model}).add(cost);
 }
 
 // No target is left that could be tried.

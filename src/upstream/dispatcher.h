@@ -8,6 +8,7 @@
 #include "http/resolver.h"
 #include "http/task.h"
 #include "telemetry/program_metrics.h"
+#include "upstream/attempt.h"
 #include "upstream/call.h"
 #include "upstream/catalog.h"
 #include "upstream/retry_budget.h"
@@ -34,6 +35,7 @@ class Dispatcher {
   http::Task<> use(Run& run, const Model& model, bool last);
   http::Task<> try_target(Run& run, const Model& model, Target& target);
   http::Task<bool> back_off(Run& run);
+  void account(Run& run, const Target& target, const AttemptResult& result, Duration time);
   void conclude(Run& run, const Model& model);
   [[nodiscard]] std::uint64_t random() noexcept;
 
