@@ -244,7 +244,10 @@ class Faults(Providers):
             self.assertEqual(waybill["error"]["code"], (call.error["code"] if row.outcome != "rejected" else waybill["error"]["code"]), waybill)
         if sum(self.expected(row.billed)) == 1 and row.answer != "none" and row.client != "twice with one key":
             tokens = row.expected_text[1] if row.answer == "whole" else len(call.text.split())
-            self.assertEqual(waybill["completion_tokens"], tokens, waybill)
+            if row.answer == "whole" and "usage=never" not in row.fault:
+                self.assertEqual(waybill["completion_tokens"], tokens, waybill)
+            else:  # the provider did not tell: an estimate from what came
+                self.assertTrue(tokens / 2 <= waybill["completion_tokens"] <= tokens * 2, waybill)
             self.assertGreater(waybill["prompt_tokens"], 0)
             cost = waybill["prompt_tokens"] * INPUT_USD + waybill["completion_tokens"] * OUTPUT_USD
             self.assertAlmostEqual(waybill["cost_usd"], cost, places=6)
