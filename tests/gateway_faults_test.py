@@ -17,6 +17,7 @@ COLUMNS = ["What happens", "Fault", "Call", "Answer", "Outcome", "Attempts", "Ca
 # Short, so that a test does not wait, and long enough for a healthy provider on a busy machine.
 SILENCE = "{resolve: 2s, connect: 2s, headers: 2s, answer: 2s, first_token: 2s, between_tokens: 2s, total: 60s}"
 CONFIG = """\
+encoder: {model: "{model}"}
 server: {io_threads: 2, write_timeout: 1s}
 admission: {deadline: 2m}
 providers:
@@ -95,7 +96,7 @@ class Providers(blackbox.Case):
     def start(self, faults, config=CONFIG):
         self.a, self.b = MockProvider(self), MockProvider(self)
         text = config.replace("{silence}", SILENCE).replace("{a}", self.a.url).replace("{b}", self.b.url)
-        self.server = Server(self, self.write("waybill.yaml", text))
+        self.server = Server(self, self.write_config(text))
         for name, spec in faults.items():
             mock = getattr(self, name)
             if spec == "down":

@@ -12,6 +12,7 @@ from served import Server
 
 STREAMS, TOKENS, PAUSE_MS = 2000, 60, 1000
 CONFIG = """\
+encoder: {model: "{model}"}
 server: {io_threads: 2}
 admission: {deadline: 10m, max_deadline: 10m}
 providers:
@@ -25,7 +26,7 @@ class Streams(blackbox.Case):
     def test_none_is_lost(self):
         mock = MockProvider(self)
         mock.rule(f"stamp=1;tokens={TOKENS};itl={PAUSE_MS}")
-        server = Server(self, self.write("waybill.yaml", CONFIG.replace("{a}", mock.url)))
+        server = Server(self, self.write_config(CONFIG.replace("{a}", mock.url)))
         body = {"model": "mock", "stream": True, "messages": [{"role": "user", "content": "Say hello."}]}
         done = subprocess.run([str(BUILD / "go/gateway_load"), "-mode", "stream", "-url", f"http://127.0.0.1:{server.port}/v1/chat/completions",
                                "-body", json.dumps(body), "-H", "content-type: application/json", "-conns", str(STREAMS), "-rounds", "1",
