@@ -1,4 +1,6 @@
 """waybill.yaml for the tests of the gateway: routes, two providers that are mocks, models at them."""
+import tempfile
+
 import blackbox
 
 # The keys are "app-key", "ops-key", "narrow-key", "slow-key", "one-key" and "poor-key".
@@ -36,6 +38,9 @@ prices:
 """
 
 
+CACHE = tempfile.TemporaryDirectory(prefix="waybill-test-cache-")  # the routes are learnt once
+
+
 def text(a, b, more=""):
-    return (KEYS + PROVIDERS.replace("{a}", a.url).replace("{b}", b.url) + more
+    return (f"cache_folder: {CACHE.name}\n" + KEYS + PROVIDERS.replace("{a}", a.url).replace("{b}", b.url) + more
             + blackbox.CONFIG.replace("default_route: chat", "default_route: chat\ndefault_model: chatter"))
