@@ -44,3 +44,8 @@ CACHE = tempfile.TemporaryDirectory(prefix="waybill-test-cache-")  # the routes 
 def text(a, b, more=""):
     return (f"cache_folder: {CACHE.name}\n" + KEYS + PROVIDERS.replace("{a}", a.url).replace("{b}", b.url) + more
             + blackbox.CONFIG.replace("default_route: chat", "default_route: chat\ndefault_model: chatter"))
+
+
+def open_text(a, b):
+    """The same for everybody: without keys."""
+    return text(a, b).removeprefix(KEYS)

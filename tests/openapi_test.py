@@ -17,9 +17,11 @@ PACKAGES = ("schemathesis==4.32.5",)
 if __name__ == "__main__":
     python_packages.need(*PACKAGES)
 
+import gateway_config
 import requests
 import schemathesis
 import yaml
+from provider import MockProvider
 from served import Server
 
 SPEC = blackbox.SOURCE / "src/api/openapi.yaml"
@@ -29,6 +31,9 @@ keys:
   - {name: ops, sha256: 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b, admin: true}
 """  # "app-key" and "secret"
 OPS, APP, NOBODY = {"x-api-key": "secret"}, {"x-api-key": "app-key"}, {}
+MESSAGES = [{"role": "user", "content": "hi"}]
+# The endpoints that a provider answers, and what they are asked.
+CALLS = {"/v1/chat/completions": {"messages": MESSAGES}, "/v1/completions": {"prompt": "hi"}, "/v1/embeddings": {"input": "hi"}}
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -56,13 +61,20 @@ class Endpoints(blackbox.Case):
 
 class Answers(blackbox.Case):
     def test_none_is_other_than_described(self):
-        """Requests made from the schemas, right and wrong."""
-        server = Server(self, self.write_config())
+        """Requests made from the schemas, right and wrong; names of models that there are among them, so that the provider is asked too."""
+        mock = MockProvider(self)
+        mock.rule("tokens=3")
+        server = Server(self, self.write_config(gateway_config.open_text(mock, mock)), environment=gateway_config.ENVIRONMENT)
+        description = yaml.safe_load(SPEC.read_text())
+        for request in ("ChatRequest", "CompletionRequest"):
+            description["components"]["schemas"][request]["properties"]["model"]["enum"] = ["mock", "a/mock", "coding", "auto"]
+        description["components"]["schemas"]["EmbeddingRequest"]["properties"]["model"]["enum"] = ["mock-embed", "b/any", "all-MiniLM-L6-v2", None]
+        spec = self.write("openapi.json", json.dumps(description))
         self.write("schemathesis.toml", "[checks]\nnot_a_server_error.expected-statuses = ['2xx', '4xx', '503', '504']\n")
         waybill = server.post("/route", {"prompt": "a"}).json["request_id"]
         done = subprocess.run(
             [str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(self.folder / "schemathesis.toml"), "run",
-             str(SPEC), "--url", f"http://127.0.0.1:{server.port}", "--max-examples", "40", "--seed", "1", "--no-color",
+             str(spec), "--url", f"http://127.0.0.1:{server.port}", "--max-examples", "40", "--seed", "1", "--no-color",
              "--generation-database", "none", "--checks",
              "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"],
             cwd=self.folder, capture_output=True, text=True, timeout=900)
@@ -73,6 +85,8 @@ class Answers(blackbox.Case):
         ledger = server.settled_ledger()
         self.assertEqual(ledger["failed"], 0, ledger)
         self.assertEqual(server.get(f"/v1/requests/{waybill}").status, 200)
+        asked = mock.settled()
+        self.assertGreater(asked["finished"], 50, asked)
         self.assertNotIn("an endpoint threw", server.log_text())
 
 
@@ -95,7 +109,7 @@ class Statuses(blackbox.Case):
         with self.subTest(f"{method} {operation} {status}"):
             self.assertEqual(answer.status_code, status, answer.text)
             self.schema[operation][method].validate_response(answer)
-            if status == 503:
+            if status in (429, 503):
                 self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
             self.had.add((method, operation, str(status)))
 
@@ -103,6 +117,8 @@ class Statuses(blackbox.Case):
         self.ordinary()
         self.refused()
         self.overloaded()
+        self.by_a_provider()
+        self.without_a_provider()
         self.stopping()
         wanted = {(method, path, status) for (method, path), statuses in described().items() for status in statuses}
         self.assertEqual(wanted - self.had, set())
@@ -149,6 +165,7 @@ class Statuses(blackbox.Case):
             ask("GET", "/v1/requests", status, headers=headers)
             ask("GET", "/v1/requests/x", status, "/v1/requests/{id}", headers=headers)
             ask("GET", "/v1/ledger", status, headers=headers)
+            ask("GET", "/v1/targets", status, headers=headers)
             ask("POST", "/v1/admin/reload", status, headers=headers)
         self.write("waybill.yaml", "routes: [")
         ask("POST", "/v1/admin/reload", 400)
@@ -159,8 +176,9 @@ class Statuses(blackbox.Case):
         self.ask(server, "GET", "/metrics", 404)
         self.ask(server, "GET", "/v1/requests", 404)
         self.ask(server, "GET", "/v1/ledger", 404)
+        self.ask(server, "GET", "/v1/targets", 404)
         self.ask(server, "POST", "/v1/admin/reload", 404)
-        for path in ("/route", "/v1/route", "/v1/embeddings"):
+        for path in ("/route", "/v1/route", *CALLS):
             self.ask(server, "POST", path, 413, body=b"x" * 70_000)
 
             def slowly():
@@ -170,6 +188,55 @@ class Statuses(blackbox.Case):
 
             answer = requests.post(f"http://127.0.0.1:{server.port}{path}", data=slowly(), timeout=60)
             self.check("POST", path, 408, answer)
+        server.kill()
+
+    def by_a_provider(self):
+        mock = MockProvider(self)
+        server = Server(self, self.write_config(gateway_config.text(mock, mock)), environment=gateway_config.ENVIRONMENT)
+        for path, asked in CALLS.items():
+            model = "mock-embed" if path == "/v1/embeddings" else "mock"
+            own = gateway_config.APP
+            answer = self.ask(server, "POST", path, 200, headers=own, body={"model": model, **asked})
+            for name in ("route", "score", "tier"):
+                self.assertNotIn(f"x-waybill-{name}", answer.headers)
+            for name in ("request-id", "model", "target", "attempts", "queue-ms", "cost-usd"):
+                self.assertIn(f"x-waybill-{name}", answer.headers)
+            if path != "/v1/embeddings":
+                self.ask(server, "POST", path, 200, headers=own, body={"model": model, "stream": True, **asked})
+                answer = self.ask(server, "POST", path, 200, headers=own, body={"model": "auto", **asked})
+                for name in ("route", "score", "tier"):
+                    self.assertIn(f"x-waybill-{name}", answer.headers)
+            self.ask(server, "POST", path, 400, headers=own, body=b"{")
+            self.ask(server, "POST", path, 401, headers=NOBODY, body={"model": model, **asked})
+            self.ask(server, "POST", path, 403, headers={"x-api-key": "narrow-key"}, body={"model": "a/other", **asked})
+            self.ask(server, "POST", path, 404, headers=own, body={"model": "nothing", **asked})
+            self.ask(server, "POST", path, 504, headers=own | {"x-waybill-timeout-ms": "0.0001"}, body={"model": model, **asked})
+            for status in (400, 422):
+                mock.rule(f"status={status}")
+                self.ask(server, "POST", path, status, headers=own, body={"model": model, **asked})
+            mock.rule("status=404")
+            self.ask(server, "POST", path, 404, headers=own, body={"model": "a/not-there", **asked})
+            mock.rule("")
+        slow = {"x-api-key": "slow-key"}  # may ask three times in a minute
+        for path, asked in CALLS.items():
+            answer = self.ask(server, "POST", path, 200, headers=slow, body={"model": "mock-embed" if "embed" in path else "mock", **asked})
+            for limit in ("requests", "tokens"):
+                for what in ("limit", "remaining", "reset"):
+                    self.assertIn(f"x-ratelimit-{what}-{limit}", answer.headers)
+        for path, asked in CALLS.items():
+            self.ask(server, "POST", path, 429, headers=slow, body={"model": "mock-embed" if "embed" in path else "mock", **asked})
+        self.ask(server, "GET", "/v1/targets", 200, headers=gateway_config.OPS)
+        server.kill()
+
+    def without_a_provider(self):
+        mock = MockProvider(self)
+        mock.stop()  # refuses connections
+        config = gateway_config.open_text(mock, mock).replace("kind: openai,", "kind: openai, health: {failures: 1, cooldown: 1m},")
+        config = config.replace("models:\n", "models:\n" + "".join(f"  - {{name: gone-{i}, targets: [{{provider: a}}]}}\n" for i in range(len(CALLS))))
+        server = Server(self, self.write_config(config), environment=gateway_config.ENVIRONMENT)
+        for i, (path, asked) in enumerate(CALLS.items()):
+            for status in (502, 503):  # it fails, and is left alone
+                self.ask(server, "POST", path, status, body={"model": f"gone-{i}", **asked})
         server.kill()
 
     def overloaded(self):
