@@ -20,6 +20,7 @@
 #include "http/server.h"
 #include "route/engine.h"
 #include "telemetry/telemetry.h"
+#include "upstream/health_prober.h"
 
 namespace waybill::cli {
 namespace {
@@ -101,6 +102,9 @@ class Serving {
     gateway_->attach(*server_, *reloader_);
     server_->start();
     reloader_->start();
+    prober_.emplace(server_->loop(0), gateway_->dispatcher().resolver(),
+                    [this] { return gateway_->deployment()->catalog; });
+    prober_->start();
     release_free_memory();      // of loading
     (void)api::openapi_page();  // made here and not by an event loop, at the first GET /docs
     const std::string scheme = server.tls.enabled() ? "https://" : "http://";
@@ -137,6 +141,7 @@ class Serving {
       (void)server_->drain(now() + kLastAnswers);
     }
     reloader_->stop();
+    prober_->stop();
     gateway_->stop();
     server_->stop();
   }
@@ -180,6 +185,7 @@ class Serving {
   std::optional<api::Gateway> gateway_;
   std::optional<api::Reloader> reloader_;
   std::optional<http::Server> server_;
+  std::optional<upstream::HealthProber> prober_;
 };
 
 Outcome run_serve(const ServeOptions& options) {

@@ -247,13 +247,17 @@ Task<ClientResult<void>> ClientConnection::send(std::string_view head, std::stri
 }
 
 // Waits until something has come, and appends it to in_.
-Task<ClientResult<bool>> ClientConnection::read_more() {
+Task<ClientResult<bool>> ClientConnection::read_more(bool wait_first) {
   if (in_begin_ == in_.size()) {
     in_.clear();
     in_begin_ = 0;
   }
   const std::size_t before = in_.size();
   const std::size_t room = std::clamp(in_.capacity() - before, kReadBytes, kMostReadBytes);
+  if (wait_first && !cancelled_) {
+    (void)co_await stream_->wait(IoState::kWantRead);
+    if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "nothing came in time");
+  }
   for (;;) {
     IoResult got;
     in_.resize_and_overwrite(before + room, [&](char* data, std::size_t /*size*/) {
@@ -278,6 +282,9 @@ Task<ClientResult<bool>> ClientConnection::read_more() {
 Task<ClientResult<void>> ClientConnection::read_head(TimePoint deadline) {
   enter(ClientStage::kHeaders, deadline);
   body_.clear();
+  // An answer takes longer than the way here: a read that finds nothing is saved. In TLS something may have
+  // come with what was read before.
+  bool wait_first = !origin_->tls && in_begin_ == in_.size();
   for (;;) {
     std::size_t taken = 0;
     const std::string_view bytes = std::string_view(in_).substr(in_begin_);
@@ -286,7 +293,8 @@ Task<ClientResult<void>> ClientConnection::read_head(TimePoint deadline) {
     if (state == ResponseParser::State::kHeadDone) break;
     if (state != ResponseParser::State::kNeedMore)
       co_return failure(ClientFault::kMalformed, "what came is no HTTP response");
-    ClientResult<bool> more = co_await read_more();
+    ClientResult<bool> more = co_await read_more(wait_first);
+    wait_first = false;
     if (!more) co_return std::unexpected(std::move(more.error()));
     if (!*more) co_return failure(ClientFault::kClosed, "the connection ended before the response");
   }

@@ -75,7 +75,8 @@ class ClientConnection {
   Task<ClientResult<void>> tunnel(TimePoint deadline);
   Task<ClientResult<void>> shake_hands(TimePoint deadline);
   Task<ClientResult<void>> write(std::string_view bytes);
-  Task<ClientResult<bool>> read_more();  // false: the other side has ended
+  // False: the other side has ended. `wait_first`: it is known that nothing can be there yet.
+  Task<ClientResult<bool>> read_more(bool wait_first = false);
   void enter(ClientStage stage, TimePoint deadline);
   [[nodiscard]] std::unexpected<ClientError> failure(ClientFault fault, std::string message) const;
   void expire();

@@ -225,6 +225,10 @@ void Server::stop() {
   }
 }
 
+EventLoop& Server::loop(std::size_t index) noexcept {
+  return *impl_->lanes[index % impl_->lanes.size()]->loop;
+}
+
 ServerStats Server::stats() const {
   const SessionCounters& counters = impl_->counters;
   return {.accepted = impl_->accepted,

@@ -74,6 +74,9 @@ class Server {
   // first.
   void stop();
 
+  // For what is to run beside the connections; it must end before stop().
+  [[nodiscard]] EventLoop& loop(std::size_t index) noexcept;
+
   [[nodiscard]] ServerStats stats() const;
 
  private:

@@ -81,6 +81,8 @@ class Dialect {
   virtual std::string refusal(unsigned status, std::string_view body, std::string& message) const = 0;
   // Where to ask whether it is well.
   [[nodiscard]] virtual std::string_view health_path() const noexcept = 0;
+  // The request that asks it: a GET of health_path(), or of `path` where that is not empty.
+  [[nodiscard]] virtual std::string probe(const TargetAddress& target, std::string_view path) const;
 };
 
 }  // namespace waybill::upstream

@@ -27,6 +27,7 @@ class Dispatcher {
   [[nodiscard]] http::Task<Outcome> run(const Call& call, const Catalog& catalog, const Model& model,
                                         Reply& reply);
 
+  [[nodiscard]] http::Resolver& resolver() noexcept { return resolver_; }
   // No more lookups of names; to be called while the loops still run.
   void stop() { resolver_.stop(); }
 

@@ -27,6 +27,16 @@ void begin_head(const Call& call, const TargetAddress& target, std::string_view 
   add_header("Idempotency-Key", call.idempotency_key, head);
 }
 
+std::string Dialect::probe(const TargetAddress& target, std::string_view path) const {
+  std::string head = "GET ";
+  head.append(target.prefix).append(path.empty() ? health_path() : path).append(" HTTP/1.1\r\n");
+  add_header("Host", target.host, head);
+  head.append("User-Agent: waybill\r\nConnection: close\r\n").append(target.headers);
+  if (!target.key.empty()) add_header("Authorization", "Bearer " + std::string(target.key), head);
+  head.append("\r\n");
+  return head;
+}
+
 void end_head(std::size_t body_bytes, std::string& head) {
   std::array<char, 24> digits;
   const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), body_bytes).ptr;
