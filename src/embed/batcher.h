@@ -105,7 +105,8 @@ class Batcher {
   [[nodiscard]] Status submit(std::span<Item> items);
 
   // How long an item of `tokens` that came now would take until its answer: the rest of the running batches,
-  // the queue, and the batch that it would be in.
+  // the queue, and the batch that it would be in. Of another batcher on the same cores it knows nothing but
+  // what that does to the speed of its own batches, which it follows within about thirty of them.
   [[nodiscard]] Duration predicted_wait(std::size_t tokens) const noexcept;
 
   // Takes no more items, answers what is queued with kShuttingDown, waits for the batches that run. May be
