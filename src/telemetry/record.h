@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/uuid.h"
@@ -39,8 +41,8 @@ struct StageTime {
   [[nodiscard]] bool reached() const noexcept { return start_us != kNotReached; }
 };
 
-// Fixed in size, so that it costs no allocation and the memory of many is known. Text that is too long is
-// cut.
+// Fixed in size but for what a caller's tracer adds, so that it costs no allocation and the memory of many is
+// known. Text that is too long is cut.
 struct Record {
   Uuid id;
   TraceId trace_id{};  // zeros: not traced
@@ -49,15 +51,19 @@ struct Record {
   std::int64_t started_us = 0;    // since 1970-01-01T00:00:00Z
   std::uint64_t duration_us = 0;  // 0 while it is open
   std::array<StageTime, kStages> stages{};
-  std::uint32_t tokens = 0;  // of the input, as the encoder counts them
-  float score = 0;           // of the decision; a probability
-  std::uint16_t status = 0;  // of HTTP; 0: none was sent
+  std::uint32_t tokens = 0;    // of the input, as the encoder counts them
+  std::uint32_t degraded = 0;  // of its decisions, those by a cheaper tier than the policy would have liked
+  float score = 0;             // of the decision; a probability
+  std::uint16_t status = 0;    // of HTTP; 0: none was sent
   Outcome outcome = Outcome::kCompleted;
   Stage error_stage = Stage::kRead;
   bool open = true;
-  bool sampled = false;   // the trace is exported
-  bool decided = false;   // the decision's fields are set
-  bool degraded = false;  // decided by a cheaper tier than the policy would have liked
+  bool sampled = false;  // the trace is exported
+  bool decided = false;  // the decision's fields are set
+
+  // As it came, up to 512 bytes, where the trace is exported; else null. Shared: a record is copied on its
+  // way out.
+  std::shared_ptr<const std::string> tracestate;
 
   InlineString<24> endpoint;    // "/v1/route"
   InlineString<24> caller;      // the name of its API key, never the key
