@@ -206,13 +206,21 @@ class Drain(Serving):
                 self.assert_nothing_lost(server, load)
 
     def test_what_does_not_end_in_time_is_told_so(self):
-        server = self.serve("\nserver:\n  drain_timeout: 50ms\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
+        self.leave_some_unanswered(drain_timeout="50ms", signals=1)
+
+    def test_told_twice_it_does_not_wait(self):
+        self.leave_some_unanswered(drain_timeout="1h", signals=2)
+
+    def leave_some_unanswered(self, drain_timeout, signals):
+        server = self.serve(f"\nserver:\n  drain_timeout: {drain_timeout}\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
         held = [self.occupy(server) for _ in range(3)]
         asked = [RawClient(server.port) for _ in range(20)]
         for i, client in enumerate(asked):
             client.send(route(f"prompt {i}"))
         self.wait_until(server, lambda ledger: ledger["in_flight"] == len(held) + len(asked))
-        server.process.send_signal(signal.SIGTERM)
+        for _ in range(signals):
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for_event("stopping")
         statuses = collections.Counter()
         for client in held + asked:
             answer = client.answer()
@@ -329,6 +337,17 @@ class Overload(Serving):
         after = server.settled_ledger()
         self.assertEqual(after["rejected"] - before["rejected"], len(refused))
         self.assertGreaterEqual(metric(self.metrics(server), "waybill_degraded_decisions_total"), degraded)
+        self.assert_a_batch_counts_its_degraded_decisions(server)
+
+    def assert_a_batch_counts_its_degraded_decisions(self, server):
+        # Too long for one round of the computing threads: what does not fit into max_wait is degraded.
+        before = metric(self.metrics(server), "waybill_degraded_decisions_total")
+        body = {"inputs": [f"batched {i} " + "word " * 100 for i in range(200)]}
+        data = server.post("/v1/route", body, headers={"x-request-id": "the-batch"}).json["data"]
+        degraded = sum(each["degraded"] for each in data)
+        self.assertGreater(degraded, 0)
+        self.assertEqual(server.get("/v1/requests/the-batch").json["degraded"], degraded)
+        self.assertEqual(metric(self.metrics(server), "waybill_degraded_decisions_total") - before, degraded)
 
     def test_a_deadline_that_passes_in_the_queue_is_told_and_counted(self):
         server = self.serve("\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
