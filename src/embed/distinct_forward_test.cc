@@ -49,19 +49,5 @@ TEST(DistinctForward, ComputesAllOfABatchWithoutEqualSequences) {
   EXPECT_EQ(out, forward(small.model(), texts.packed()));
 }
 
-// 5 and 261 have one place in the cache of rows.
-TEST(DistinctForward, WordsThatShareAPlaceInTheCacheStayApart) {
-  const testing::SmallModel small;
-  Workspace workspace;
-  for (int turn = 0; turn < 3; ++turn) {
-    for (const TokenId word : {5, 261, 5, 6, 262}) {
-      const Texts text({{2, word, 3}});
-      std::vector<float> out(small.model().dim());
-      small.model().forward(text.packed(), out, workspace);
-      EXPECT_EQ(out, forward(small.model(), text.packed())) << word;
-    }
-  }
-}
-
 }  // namespace
 }  // namespace waybill::embed

@@ -36,10 +36,10 @@ void WordCache::copy_row(const WordTable& table, std::size_t id, std::span<float
   if (table_ != table.number()) {
     table_ = table.number();
     owner_.assign(kRows, 0);
-    rows_.resize(kRows * out.size());
+    rows_ = std::make_unique_for_overwrite<float[]>(kRows * out.size());
   }
   const std::size_t place = id % kRows;
-  const std::span<float> row(rows_.data() + place * out.size(), out.size());
+  const std::span<float> row(rows_.get() + place * out.size(), out.size());
   if (owner_[place] != id + 1) {
     owner_[place] = 0;
     table.copy_row(id, row);

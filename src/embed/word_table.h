@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -41,11 +42,13 @@ class WordCache {
   void copy_row(const WordTable& table, std::size_t id, std::span<float> out);
 
  private:
-  static constexpr std::size_t kRows = 256;  // each where its id says, so one of several with the same place
+  // Each where its id says, so one of several with the same place. A BERT vocabulary is sorted by frequency:
+  // the thousand most frequent words have a place each.
+  static constexpr std::size_t kRows = 1024;
 
   std::uint64_t table_ = 0;         // whose rows they are; 0: nobody's
   std::vector<std::size_t> owner_;  // [kRows]: id + 1 of the row that is there; 0: none
-  std::vector<float> rows_;         // [kRows, width]
+  std::unique_ptr<float[]> rows_;   // [kRows, width]; what no word has used is not resident
 };
 
 }  // namespace waybill::embed
