@@ -36,12 +36,13 @@ def sustainable_rate(work):
 
 
 def reading(running):
-    """Once the server has seen that the driver's connections are closed."""
+    """Once the server has seen that the driver's connections are closed, and has given back what they needed."""
     for _ in range(50):
         before = running.descriptors()
         time.sleep(0.2)
         if running.descriptors() == before:
             break
+    time.sleep(3)
     return {"resident_mb": running.resident_mb(), "descriptors": running.descriptors(), "ledger": running.ledger()}
 
 

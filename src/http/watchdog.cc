@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr auto kLookNowAndThen = std::chrono::seconds(2);  // at files and memory
-constexpr std::size_t kManyConnections = 256;
+constexpr std::size_t kManyConnections = 64;
 
 std::filesystem::file_time_type changed(const std::filesystem::path& file) {
   std::error_code ignored;
