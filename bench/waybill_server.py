@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -90,6 +91,25 @@ def waybill(config, log, name="waybill", prefix=(), port=None):
     """`waybill serve` with this configuration. prefix: a command that starts it, such as taskset."""
     port = port or free_port()
     return Process(name, [*prefix, PROGRAM, "serve", "--config", config, "--listen", f"127.0.0.1:{port}"], port, log)
+
+
+def publish(name, lines, document, figures=None, json_file=None):
+    """The end of a measurement: its table goes into docs/performance.md, or is printed where it is only a trial; its figures go to json_file."""
+    text = "\n".join(lines)
+    if json_file:
+        json_file.write_text(json.dumps(figures, indent=1))
+    if document:
+        subprocess.run([sys.executable, ROOT / "bench/insert_table.py", ROOT / "docs/performance.md", name], input=text, text=True, check=True)
+    else:
+        print(text)
+
+
+def run(name, measure):
+    """Runs the program `measure`; a Failure ends it with a sentence."""
+    try:
+        measure()
+    except Failure as failure:
+        sys.exit(f"{name}: {failure}")
 
 
 def cpu_name():

@@ -206,13 +206,21 @@ class Drain(Serving):
                 self.assert_nothing_lost(server, load)
 
     def test_what_does_not_end_in_time_is_told_so(self):
-        server = self.serve("\nserver:\n  drain_timeout: 50ms\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
+        self.leave_some_unanswered(drain_timeout="50ms", signals=1)
+
+    def test_told_twice_it_does_not_wait(self):
+        self.leave_some_unanswered(drain_timeout="1h", signals=2)
+
+    def leave_some_unanswered(self, drain_timeout, signals):
+        server = self.serve(f"\nserver:\n  drain_timeout: {drain_timeout}\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
         held = [self.occupy(server) for _ in range(3)]
         asked = [RawClient(server.port) for _ in range(20)]
         for i, client in enumerate(asked):
             client.send(route(f"prompt {i}"))
         self.wait_until(server, lambda ledger: ledger["in_flight"] == len(held) + len(asked))
-        server.process.send_signal(signal.SIGTERM)
+        for _ in range(signals):
+            server.process.send_signal(signal.SIGTERM)
+            server.wait_for_event("stopping")
         statuses = collections.Counter()
         for client in held + asked:
             answer = client.answer()
@@ -329,6 +337,22 @@ class Overload(Serving):
         after = server.settled_ledger()
         self.assertEqual(after["rejected"] - before["rejected"], len(refused))
         self.assertGreaterEqual(metric(self.metrics(server), "waybill_degraded_decisions_total"), degraded)
+        self.assert_a_batch_counts_its_degraded_decisions(server)
+
+    def assert_a_batch_counts_its_degraded_decisions(self, server):
+        deadline = time.monotonic() + 120
+        load = Load(server.port, threads=4, kinds=("many",))
+        degraded = turn = 0
+        while degraded == 0:
+            turn += 1
+            before = metric(self.metrics(server), "waybill_degraded_decisions_total")
+            body = {"inputs": [f"batched {turn} {i} " + "word " * 100 for i in range(200)]}
+            answer = server.post("/v1/route", body, headers={"x-request-id": f"batch-{turn}"})
+            degraded = sum(each["degraded"] for each in answer.json["data"])
+            self.assertLess(time.monotonic(), deadline)
+        load.stop()
+        self.assertEqual(server.get(f"/v1/requests/batch-{turn}").json["degraded"], degraded)
+        self.assertGreaterEqual(metric(self.metrics(server), "waybill_degraded_decisions_total") - before, degraded)
 
     def test_a_deadline_that_passes_in_the_queue_is_told_and_counted(self):
         server = self.serve("\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n" + ENCODER_ONLY)
@@ -371,6 +395,11 @@ class ManyConnections(Serving):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
 
+    @staticmethod
+    def own_memory(server):
+        """Resident bytes that are no mapped file."""
+        return 1024 * int(re.search(r"RssAnon:\s*(\d+)", Path(f"/proc/{server.process.pid}/status").read_text())[1])
+
     def test_ten_thousand_idle_connections_are_held(self):
         self.raise_own_limit(self.COUNT + 200)
 
@@ -382,6 +411,7 @@ class ManyConnections(Serving):
         server.settled_ledger()
         descriptors = Path(f"/proc/{server.process.pid}/fd")
         before = len(list(descriptors.iterdir()))
+        memory_before = self.own_memory(server)
         held = []
         for i in range(self.COUNT):
             client = socket.create_connection(("127.0.0.1", server.port), timeout=60)
@@ -390,11 +420,18 @@ class ManyConnections(Serving):
                 client.sendall(request("GET", "/health"))
                 self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200 OK"))
         self.assertGreaterEqual(metric(self.metrics(server), "waybill_connections"), self.COUNT)
+        self.assertLess((self.own_memory(server) - memory_before) / self.COUNT, 4096, "bytes for each idle connection")
         for i in range(20):
             self.assertEqual(server.post("/route", {"prompt": f"prompt {i}"}).status, 200)
         for client in held[:: self.COUNT // 20]:  # and each of them can still ask
             client.sendall(route("still here?"))
             self.assertTrue(client.recv(4096).startswith(b"HTTP/1.1 200 OK"))
+        memory_idle = self.own_memory(server)
+        slow = held[1::10]
+        for client in slow:
+            client.sendall(route("a body that stops in its midst")[:-10])
+        time.sleep(1)
+        self.assertLess((self.own_memory(server) - memory_idle) / len(slow), 8192, "bytes more for each body that is waited for")
         for client in held:
             client.close()
         deadline = time.monotonic() + 120

@@ -38,6 +38,18 @@ class Decisions(Serving):
         self.assertEqual([each["route"] for each in answer.json["data"]], ["coding", "legal"] * 20)
         self.assertEqual([each["index"] for each in answer.json["data"]], list(range(40)))
 
+    def test_large_bodies_and_answers(self):
+        """Read and written by threads of their own."""
+        server = self.serve()
+        inputs = [f"can my landlord keep the deposit of {i}? " + "x" * 100 for i in range(1500)]
+        answer = server.post("/v1/route", {"inputs": inputs})
+        self.assertEqual([each["index"] for each in answer.json["data"]], list(range(1500)))
+        self.assertEqual(server.post("/v1/route", b'{"inputs": [' + b'"a", ' * 50_000).status, 400)
+        self.assertEqual(server.post("/v1/route", {"inputs": inputs, "timeout": 1}).error["param"], "timeout")
+        vectors = server.post("/v1/embeddings", {"input": [f"sentence {i} " + "y" * 1000 for i in range(100)]}).json["data"]
+        self.assertEqual([len(each["embedding"]) for each in vectors], [384] * 100)
+        self.assertEqual(server.settled_ledger()["completed"], 2)
+
     def test_an_explanation_says_why(self):
         answer = self.serve().post("/v1/route", {"prompt": "is this contract clause enforceable?", "explain": True})
         self.assertEqual(answer.json["route"], "legal")

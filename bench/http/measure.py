@@ -118,17 +118,8 @@ def main():
         body, theirs, ours = sizes[path]
         lines.append(f"| {what} | {body} | {theirs}, {ours} | {best['nginx', path]:,.0f} | {best['waybill', path]:,.0f} "
                      f"| {best['waybill', path] / best['nginx', path]:.2f} | ≥ 0.7 |")
-    text = "\n".join(lines)
-    if options.json:
-        options.json.write_text(json.dumps({f"{name} {path}": rate for (name, path), rate in best.items()}, indent=1))
-    if options.quick:
-        print(text)
-    else:
-        subprocess.run([sys.executable, ROOT / "bench/insert_table.py", ROOT / "docs/performance.md", "bench-http"], input=text, text=True, check=True)
+    waybill_server.publish("bench-http", lines, not options.quick, {f"{name} {path}": rate for (name, path), rate in best.items()}, options.json)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except waybill_server.Failure as failure:
-        sys.exit(f"bench-http: {failure}")
+    waybill_server.run("bench-http", main)

@@ -118,18 +118,8 @@ def main():
                     servers.prepare(server, options.work)
                 results["servers"][server.name].append(measure(server, turn, options))
             kept.write_text(json.dumps(results, indent=1))
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1))
-    text = report.text(results)
-    if options.quick:
-        print(text)
-    else:
-        subprocess.run([sys.executable, ROOT / "bench/insert_table.py", ROOT / "docs/performance.md", "bench-incident"],
-                       input=text, text=True, check=True)
+    waybill_server.publish("bench-incident", [report.text(results)], not options.quick, results, options.json)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except waybill_server.Failure as failure:
-        sys.exit(f"bench-incident: {failure}")
+    waybill_server.run("bench-incident", main)

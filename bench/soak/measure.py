@@ -36,12 +36,13 @@ def sustainable_rate(work):
 
 
 def reading(running):
-    """Once the server has seen that the driver's connections are closed."""
+    """Once the server has seen that the driver's connections are closed, and has given back what they needed."""
     for _ in range(50):
         before = running.descriptors()
         time.sleep(0.2)
         if running.descriptors() == before:
             break
+    time.sleep(3)
     return {"resident_mb": running.resident_mb(), "descriptors": running.descriptors(), "ledger": running.ledger()}
 
 
@@ -92,17 +93,8 @@ def main():
              "| server | sent | answered | of these degraded | refused | hung up | dropped | resident MB | descriptors | ledger |",
              "| --- |" + " ---: |" * 8 + " --- |"]
     lines += [row(name, minutes) for name, minutes in found.items()]
-    text = "\n".join(lines)
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
-    if options.seconds < 60:
-        print(text)
-    else:
-        subprocess.run([sys.executable, ROOT / "bench/insert_table.py", ROOT / "docs/performance.md", "bench-soak"], input=text, text=True, check=True)
+    waybill_server.publish("bench-soak", lines, options.seconds >= 60, found, options.json)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except waybill_server.Failure as failure:
-        sys.exit(f"bench-soak: {failure}")
+    waybill_server.run("bench-soak", main)

@@ -8,6 +8,7 @@
 #include "api/gateway.h"
 #include "api/model_answer.h"
 #include "api/model_choice.h"
+#include "api/text_work.h"
 #include "upstream/chat_request.h"
 
 namespace waybill::api {
@@ -71,7 +72,14 @@ void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, s
 
 http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation operation) {
   upstream::ChatRequest request;
-  if (Status read = request.parse(operation, call.request().body); !read) co_return read;
+  auto parse = [&]() -> Status { return request.parse(operation, call.request().body); };
+  Status status;
+  if (call.request().body.size() <= kShortBody) {
+    status = parse();
+  } else {
+    status = co_await on_text_thread(call, parse);
+  }
+  if (!status) co_return status;
   call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   Result<ModelChoice> choice = co_await choose_model(gateway, call, request);
   if (!choice) co_return std::unexpected(std::move(choice.error()));

@@ -7,6 +7,7 @@
 #include "api/gateway.h"
 #include "api/json_body.h"
 #include "api/question.h"
+#include "api/text_work.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {
@@ -36,6 +37,19 @@ void write_explanation(JsonWriter& json, const route::Router& router, const rout
     json.key("similarity").number(static_cast<double>(near.similarity), 4).end_object();
   }
   json.end_array();
+}
+
+void write_decisions(const std::vector<route::DecisionAnswer>& answers, std::string_view id,
+                     std::string& out) {
+  JsonWriter json(out);
+  json.begin_object().key("object").string("list").key("data").begin_array();
+  std::int64_t index = 0;
+  for (const route::DecisionAnswer& answer : answers) {
+    json.begin_object().key("index").integer(index++);
+    write_decision(json, answer.decision);
+    json.end_object();
+  }
+  json.end_array().key("request_id").string(id).end_object();
 }
 
 route::DecisionCall decision_call(Call& call, const Question& question) {
@@ -92,36 +106,44 @@ http::Task<Status> decide_all(Call& call, const Question& question, std::string_
   };
   Result<Answers> answers = co_await await_answer<Answers>(call.exchange, start);
   if (!answers) co_return std::unexpected(std::move(answers.error()));
-  std::uint32_t tokens = 0;
-  JsonWriter json(call.response().body);
-  json.begin_object().key("object").string("list").key("data").begin_array();
-  std::int64_t index = 0;
+  std::uint32_t tokens = 0, degraded = 0;
   for (const route::DecisionAnswer& answer : *answers) {
     tokens += answer.timing.tokens;
-    json.begin_object().key("index").integer(index++);
-    write_decision(json, answer.decision);
-    json.end_object();
+    degraded += answer.decision.degraded ? 1 : 0;
   }
-  json.end_array().key("request_id").string(id).end_object();
   call.waybill.tokens(tokens);
-  co_return Status{};
+  call.waybill.degraded(degraded);
+  auto write = [&]() -> Status {
+    write_decisions(*answers, id, call.response().body);
+    return {};
+  };
+  if (answers->size() <= kFewDecisions) co_return write();
+  co_return co_await on_text_thread_or_here(call, write);
 }
 
 }  // namespace
 
 http::Task<Status> decide(Gateway& /*gateway*/, Call& call) {
   JsonBody body;
-  if (Status parsed = body.parse(call.request().body); !parsed) co_return parsed;
   Question question;
   const auto max_inputs = static_cast<std::size_t>(call.deployment->config().server.max_inputs);
-  if (Status read = read_question(body, max_inputs, question); !read) co_return read;
+  auto read = [&]() -> Status {
+    if (Status parsed = body.parse(call.request().body); !parsed) return parsed;
+    return read_question(body, max_inputs, question);
+  };
+  Status status;
+  if (call.request().body.size() <= kShortBody) {
+    status = read();
+  } else {
+    status = co_await on_text_thread(call, read);
+  }
+  if (!status) co_return status;
   if (question.timeout_ms) {
     call.deadline =
         std::min(call.deadline, call.request().started + std::chrono::milliseconds(*question.timeout_ms));
   }
   call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   const std::string id = to_string(call.waybill.id());
-  Status status;
   if (!question.inputs.empty()) {
     status = co_await decide_all(call, question, id);
   } else if (question.explain) {

@@ -8,6 +8,7 @@
 #include "api/gateway.h"
 #include "api/json_body.h"
 #include "api/model_answer.h"
+#include "api/text_work.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {
@@ -69,8 +70,16 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
   // A model of a provider by its name; everything else is for the encoder here.
   if (!call.deployment->catalog->empty()) {
     upstream::ChatRequest asked;
-    const Status read = asked.parse(upstream::Operation::kEmbeddings, call.request().body);
-    const bool elsewhere = read && asked.model() != call.deployment->engine->model_name() &&
+    auto parse = [&]() -> Status {
+      return asked.parse(upstream::Operation::kEmbeddings, call.request().body);
+    };
+    Status parsed;
+    if (call.request().body.size() <= kShortBody) {
+      parsed = parse();
+    } else {
+      parsed = co_await on_text_thread(call, parse);
+    }
+    const bool elsewhere = parsed && asked.model() != call.deployment->engine->model_name() &&
                            call.deployment->catalog->find(asked.model()).model != nullptr;
     if (elsewhere) {
       Status answered = co_await answer_by_model(gateway, call, upstream::Operation::kEmbeddings);
@@ -78,14 +87,21 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
     }
   }
   JsonBody body;
-  if (Status parsed = body.parse(call.request().body); !parsed) co_return parsed;
   const route::Engine& engine = *call.deployment->engine;
   EmbeddingRequest wanted;
   const auto max_inputs = static_cast<std::size_t>(call.deployment->config().server.max_inputs);
-  if (Status read = read_embedding_request(body, engine.model_name(), engine.embedding_model().dim(),
-                                           max_inputs, wanted);
-      !read)
-    co_return read;
+  auto read = [&]() -> Status {
+    if (Status parsed = body.parse(call.request().body); !parsed) return parsed;
+    return read_embedding_request(body, engine.model_name(), engine.embedding_model().dim(), max_inputs,
+                                  wanted);
+  };
+  Status status;
+  if (call.request().body.size() <= kShortBody) {
+    status = read();
+  } else {
+    status = co_await on_text_thread(call, read);
+  }
+  if (!status) co_return status;
   call.waybill.stage(Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   const embed::EmbeddingCall asked = {.inputs = wanted.inputs,
                                       .deadline = call.deadline,
@@ -97,9 +113,13 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
   Result<embed::EmbeddingAnswer> answer = co_await await_answer<embed::EmbeddingAnswer>(call.exchange, start);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   record(call.waybill, *answer);
-  const std::size_t dim = shorten(*answer, wanted.dimensions);
-  write_answer(*answer, dim, wanted.base64, engine.model_name(), call.response().body);
-  co_return Status{};
+  auto write = [&]() -> Status {
+    const std::size_t dim = shorten(*answer, wanted.dimensions);
+    write_answer(*answer, dim, wanted.base64, engine.model_name(), call.response().body);
+    return {};
+  };
+  if (answer->embeddings.size() <= kFewNumbers) co_return write();
+  co_return co_await on_text_thread_or_here(call, write);
 }
 
 }  // namespace waybill::api

@@ -315,12 +315,17 @@ void Gateway::refresh_metrics() {
     const http::ServerStats stats = server->stats();
     metrics.connections.set(static_cast<double>(stats.connections));
     metrics.connections_total.set(stats.accepted);
+    metrics.write_stalls.set(stats.write_stalls);
+    metrics.handler_exceptions.set(stats.handler_threw);
   }
   const std::shared_ptr<const Deployment> current = deployment();
   const route::DecisionStats stats = current->engine->decisions().stats();
   metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
   metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
   refresh_upstream_metrics(metrics, *current->catalog);
+  const embed::EmbeddingStats embeddings = current->engine->embeddings().stats();
+  metrics.embedding_queue_tokens.set(static_cast<double>(embeddings.batcher.queued_tokens));
+  metrics.waiting_texts.set(static_cast<double>(stats.waiting_texts));
   const std::lock_guard lock(counted_mutex_);
   count_cache();
 }

@@ -94,6 +94,13 @@ http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
     }
     co_return by_name(deployment, name);
   }
+  if (deployment.engine->router().routes().empty() && deployment.config().default_model.empty()) {
+    co_return fail(
+        ErrorCode::kNotFound,
+        "There are no routes to choose a model by; name a model, or add routes or default_model to "
+        "waybill.yaml.",
+        "model");
+  }
   const std::uint64_t conversation = conversation_of(call, request);
   const Duration sticky = deployment.config().gateway.sticky;
   const TimePoint now = std::chrono::steady_clock::now();

@@ -27,6 +27,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   bool close_now() {
     const int fd = std::exchange(fd_, -1);
     return fd < 0 || ::close(fd) == 0;
@@ -61,20 +62,36 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   void* data = ::mmap(nullptr, file.size_, PROT_READ, MAP_PRIVATE, fd.get(), 0);
   if (data == MAP_FAILED) return os_error("map", path);
   file.data_ = static_cast<const std::byte*>(data);
+  file.descriptor_ = fd.release();
   return file;
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+bool MappedFile::read_at(std::size_t offset, std::span<std::byte> out) const noexcept {
+  while (!out.empty()) {
+    const ssize_t got = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    offset += static_cast<std::size_t>(got);
+    out = out.subspan(static_cast<std::size_t>(got));
+  }
+  return true;
 }
 
 void MappedFile::drop_pages() const noexcept {

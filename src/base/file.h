@@ -23,6 +23,10 @@ class MappedFile {
   ~MappedFile();
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return {data_, size_}; }
+  // Copies the bytes at `offset` without touching the mapping: what is read in small pieces from all over a
+  // large file would else become resident in pieces of 64 KiB (the kernel maps around a fault). False when
+  // the file has become shorter, or cannot be read.
+  [[nodiscard]] bool read_at(std::size_t offset, std::span<std::byte> out) const noexcept;
   // Gives the memory of pages that were read back to the system; they come in again when they are touched.
   void drop_pages() const noexcept;
   [[nodiscard]] std::string_view text() const noexcept {
@@ -32,6 +36,7 @@ class MappedFile {
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  int descriptor_ = -1;
 };
 
 // The whole file as text; at most `max_bytes` of it are accepted (kInvalidInput beyond).

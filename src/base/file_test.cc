@@ -36,6 +36,16 @@ TEST_F(FileTest, FailuresSayWhichFileAndWhy) {
   EXPECT_NE(written.error().message.find("/dev/null/x"), std::string::npos);
 }
 
+TEST_F(FileTest, PiecesAreReadBesideTheMapping) {
+  ASSERT_TRUE(write_file_atomically(folder_ / "a", "0123456789"));
+  MappedFile file;
+  file = MappedFile::open(folder_ / "a").value();
+  std::string piece(4, ' ');
+  EXPECT_TRUE(file.read_at(3, std::as_writable_bytes(std::span(piece))));
+  EXPECT_EQ(piece, "3456");
+  EXPECT_FALSE(file.read_at(8, std::as_writable_bytes(std::span(piece))));
+}
+
 TEST_F(FileTest, AnEmptyFileMapsToAnEmptySpan) {
   ASSERT_TRUE(write_file_atomically(folder_ / "empty", ""));
   EXPECT_TRUE(MappedFile::open(folder_ / "empty").value().bytes().empty());

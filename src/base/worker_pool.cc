@@ -10,6 +10,11 @@
 #include "base/check.h"
 
 namespace waybill {
+namespace {
+
+constexpr int kRemembered = 16;  // about so many pieces of work make the mean
+
+}  // namespace
 
 WorkerPool::WorkerPool(const WorkerPoolOptions& options) : max_waiting_(options.max_waiting) {
   WAYBILL_CHECK(options.threads != 0);
@@ -49,9 +54,12 @@ void WorkerPool::run() {
     Work work = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
+    const TimePoint begun = std::chrono::steady_clock::now();
     work();
     work = nullptr;  // what it holds goes before the lock is taken
+    const Duration length = std::chrono::steady_clock::now() - begun;
     lock.lock();
+    mean_length_ += (length - mean_length_) / kRemembered;
   }
 }
 
@@ -64,6 +72,12 @@ void WorkerPool::stop() {
     wake_.notify_all();
     for (std::thread& thread : threads_) thread.join();
   });
+}
+
+Duration WorkerPool::predicted_wait() const {
+  const std::lock_guard lock(mutex_);
+  return mean_length_ * static_cast<std::int64_t>(queue_.size() + 1) /
+         static_cast<std::int64_t>(threads_.size());
 }
 
 std::size_t WorkerPool::waiting() const {

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
+
 namespace waybill {
 
 struct WorkerPoolOptions {
@@ -39,15 +41,18 @@ class WorkerPool {
   void stop();
 
   [[nodiscard]] std::size_t waiting() const;
+  // How long work that came now would wait for its turn, if what waits takes as long as work of late did.
+  [[nodiscard]] Duration predicted_wait() const;
 
  private:
   [[nodiscard]] bool add(Work&& work, std::size_t bound);
   void run();
 
   const std::size_t max_waiting_;
-  mutable std::mutex mutex_;  // guards the next three
+  mutable std::mutex mutex_;  // guards the next four
   std::condition_variable wake_;
   std::deque<Work> queue_;
+  Duration mean_length_{};  // of one piece of work, the latest counting most
   bool stopping_ = false;
   std::once_flag stopped_;
   std::vector<std::thread> threads_;

@@ -1,4 +1,5 @@
 // `waybill serve`: the gateway.
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -33,6 +34,7 @@ struct ServeOptions {
 // Time for what is left when the drain timeout has passed: answers that say so, and then the ends of
 // connections.
 constexpr Duration kLastAnswers = std::chrono::seconds(2);
+constexpr Duration kLookForSignals = std::chrono::milliseconds(100);
 constexpr Duration kFlush = std::chrono::seconds(2);
 // Descriptors besides the clients' connections: models, logs, listeners, refused connections, a collector.
 constexpr std::uint64_t kOtherDescriptors = 1024;
@@ -129,12 +131,20 @@ class Serving {
     }
   }
 
-  // In stages: no new connections; what is under way ends; the rest is told so; then everything ends.
-  void stop() {
+  // In stages: no new connections; what is under way ends; the rest is told so; then everything ends. Another
+  // SIGTERM or SIGINT ends the waiting for what is under way.
+  void stop(const sigset_t& signals) {
     gateway_->start_draining();
     const auto now = std::chrono::steady_clock::now;
-    if (!server_->drain(now() + drain_timeout_)) {
-      telemetry_.log().warn("some requests did not end in time and are told so",
+    const TimePoint end = now() + drain_timeout_;
+    bool drained = false, hurried = false;
+    do {
+      drained = server_->drain(std::min(end, now() + kLookForSignals));
+      hurried = another_stop(signals);
+    } while (!drained && !hurried && now() < end);
+    if (!drained) {
+      telemetry_.log().warn(hurried ? "told to stop once more: what is under way is told so"
+                                    : "some requests did not end in time and are told so",
                             {{"connections", server_->stats().connections}});
       reloader_->stop();
       gateway_->stop_deciding();
@@ -147,6 +157,14 @@ class Serving {
   }
 
  private:
+  static bool another_stop(const sigset_t& signals) {
+    constexpr timespec kNow{};
+    for (;;) {
+      const int signal = ::sigtimedwait(&signals, nullptr, &kNow);
+      if (signal != SIGHUP) return signal > 0;  // a reload would come too late
+    }
+  }
+
   // Each connection is a descriptor; the limit that shells set (1,024) is far below max_connections.
   void make_room_for_connections(std::size_t connections) {
     const std::uint64_t wanted = connections + kOtherDescriptors;
@@ -208,7 +226,7 @@ Outcome run_serve(const ServeOptions& options) {
       return std::unexpected(started.error());
     }
     serving.wait(signals);
-    serving.stop();
+    serving.stop(signals);
   }
   const telemetry::Ledger ledger = (*telemetry)->check_ledger();
   (*telemetry)->log().info("stopped", {{"accepted", ledger.accepted}, {"imbalance", ledger.imbalance()}});

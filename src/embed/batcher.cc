@@ -289,10 +289,11 @@ bool Batcher::Impl::take(Worker& self, Batch& batch) {
 
 void Batcher::Impl::compute(unsigned index, Worker& self, Batch& batch) {
   bool failed = true;
+  std::size_t computed = 0;
   std::string reason;
   const TimePoint started = clock.now();
   try {
-    function.run(index, batch.packed(), batch.contexts(), batch.out());
+    computed = function.run(index, batch.packed(), batch.contexts(), batch.out());
     failed = false;
   } catch (const std::exception& e) {
     reason = fmt::format("the encoder failed: {}", e.what());
@@ -307,9 +308,9 @@ void Batcher::Impl::compute(unsigned index, Worker& self, Batch& batch) {
     (failed ? counts.failed : counts.computed) += batch.sequences();
     if (!failed) {
       ++counts.batches;
-      counts.computed_tokens += batch.tokens();
+      counts.computed_tokens += computed;
       // A thread's first batch pays for page faults and for buffers that grow.
-      if (self.warm) cost.observe(batch.tokens(), seconds(finished - started));
+      if (self.warm) cost.observe(computed, seconds(finished - started));
       self.warm = true;
     }
     self.state = State::kFree;

@@ -23,9 +23,10 @@ class BatchFunction {
   [[nodiscard]] virtual std::size_t dim() const noexcept = 0;
   // out: [batch.sequences(), dim()]. Called by one computing thread at a time for each `thread` index
   // (0 .. threads - 1). What it throws is answered to the items of the batch as kInternal.
-  // contexts: [batch.sequences()], the Item::context of each.
-  virtual void run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
-                   std::span<float> out) = 0;
+  // contexts: [batch.sequences()], the Item::context of each. Returns how many tokens it had to compute,
+  // which may be fewer than the batch has: that is what speed is measured by.
+  virtual std::size_t run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
+                          std::span<float> out) = 0;
 };
 
 struct BatcherOptions {
@@ -104,7 +105,8 @@ class Batcher {
   [[nodiscard]] Status submit(std::span<Item> items);
 
   // How long an item of `tokens` that came now would take until its answer: the rest of the running batches,
-  // the queue, and the batch that it would be in.
+  // the queue, and the batch that it would be in. Of another batcher on the same cores it knows nothing but
+  // what that does to the speed of its own batches, which it follows within about thirty of them.
   [[nodiscard]] Duration predicted_wait(std::size_t tokens) const noexcept;
 
   // Takes no more items, answers what is queued with kShuttingDown, waits for the batches that run. May be

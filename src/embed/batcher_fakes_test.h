@@ -37,9 +37,11 @@ class FakeFunction final : public BatchFunction {
   explicit FakeFunction(std::function<void(unsigned, const PackedBatch&)> before = {})
       : before_(std::move(before)) {}
   [[nodiscard]] std::size_t dim() const noexcept override { return 2; }
-  void run(unsigned thread, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
+  std::size_t run(unsigned thread, const PackedBatch& batch, std::span<void* const>,
+                  std::span<float> out) override {
     if (before_) before_(thread, batch);
     fake_embeddings(batch, out);
+    return batch.ids.size();
   }
 
  private:
@@ -51,7 +53,7 @@ class GatedFunction final : public BatchFunction {
  public:
   ~GatedFunction() override { open(); }
   [[nodiscard]] std::size_t dim() const noexcept override { return 2; }
-  void run(unsigned, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
+  std::size_t run(unsigned, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
     std::unique_lock lock(mutex_);
     std::vector<std::size_t> lengths;
     for (std::size_t i = 0; i < batch.sequences(); ++i)
@@ -61,6 +63,7 @@ class GatedFunction final : public BatchFunction {
     const std::size_t number = batches_.size();
     changed_.wait(lock, [&] { return open_ || passes_ >= number; });
     fake_embeddings(batch, out);
+    return batch.ids.size();
   }
 
   // Returns when `count` batches have come in since the beginning.

@@ -172,10 +172,11 @@ TEST_F(BatcherTest, GivesTheFunctionTheContextOfEachSequence) {
   class ContextFunction final : public BatchFunction {
    public:
     [[nodiscard]] std::size_t dim() const noexcept override { return 1; }
-    void run(unsigned, const PackedBatch& batch, std::span<void* const> contexts,
-             std::span<float> out) override {
-      ASSERT_EQ(contexts.size(), batch.sequences());
+    std::size_t run(unsigned, const PackedBatch& batch, std::span<void* const> contexts,
+                    std::span<float> out) override {
+      EXPECT_EQ(contexts.size(), batch.sequences());
       for (std::size_t i = 0; i < contexts.size(); ++i) out[i] = *static_cast<float*>(contexts[i]);
+      return batch.ids.size();
     }
   };
   ContextFunction function;

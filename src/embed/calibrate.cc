@@ -94,7 +94,8 @@ Result<OutlierChannels> find_outliers(const ModelFolder& folder, Precision preci
   const Result<Tensor> words =
       folder.tensor("embeddings.word_embeddings.weight", std::vector{config.vocabulary, config.hidden});
   if (!words) return std::unexpected(words.error());
-  const EncoderParts parts = {&config, kernels::find_kernels(precision, isa), &weights->view(), &*words};
+  const WordTable table(*words);
+  const EncoderParts parts = {&config, kernels::find_kernels(precision, isa), &weights->view(), &table};
 
   Magnitudes magnitudes(config);
   RandomSequences sequences(config, first, last);

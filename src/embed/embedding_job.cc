@@ -117,7 +117,7 @@ bool EmbeddingJob::pump() {
 }
 
 Status EmbeddingJob::begin(std::size_t i) {
-  if (host_.stopping.load(std::memory_order_acquire)) return std::unexpected(shutting_down());
+  if (host_.gate.closed()) return std::unexpected(shutting_down());
   if (call_.cancelled != nullptr && call_.cancelled->load(std::memory_order_acquire))
     return fail(ErrorCode::kCancelled, "cancelled before all of it was read");
   if (call_.deadline <= host_.clock.now())
@@ -217,14 +217,14 @@ void EmbeddingJob::window_answered(std::uint32_t input, std::uint32_t window, st
 }
 
 void EmbeddingJob::finish() noexcept {
-  EmbeddingHost& host = host_;
+  Gate& gate = host_.gate;
   Executor& executor = *call_.executor;
   try {
     executor.post(EmbeddingJobAnswer(*this));
   } catch (...) {
     // The task has been destroyed on the way here, and so has answered.
   }
-  host.ended();
+  gate.leave();
 }
 
 Result<EmbeddingAnswer> EmbeddingJob::take_answer() noexcept {

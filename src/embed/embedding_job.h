@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/gate.h"
 #include "base/result.h"
 #include "embed/embedding_service.h"
 
@@ -31,8 +31,7 @@ struct EmbeddingHost {
   const Clock& clock;
   const EmbeddingServiceOptions& options;
   InlineExecutor& compute_here;
-  const std::atomic<bool>& stopping;
-  std::function<void()> ended;  // the job will not touch the host again
+  Gate& gate;  // which the job leaves when it will not touch the host again
 };
 
 // Why ids cannot be encoded, or empty.

@@ -1,7 +1,5 @@
 #include "embed/embedding_service.h"
 
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "base/check.h"
@@ -12,11 +10,9 @@ namespace waybill::embed {
 struct EmbeddingService::Impl {
   Impl(const Model& model, Batcher& batcher, WorkerPool& texts, const Clock& clock,
        const EmbeddingServiceOptions& o)
-      : options(o), host{model, batcher, texts, clock, options, compute_here, stopping, [this] { leave(); }} {}
+      : options(o), host{model, batcher, texts, clock, options, compute_here, gate} {}
 
   [[nodiscard]] std::optional<Error> refused_at_once(const EmbeddingCall& call, TimePoint now) const;
-  [[nodiscard]] bool enter();
-  void leave() noexcept;
   std::unexpected<Error> refuse(Error error) {
     counts->count(error.code);
     return std::unexpected(std::move(error));
@@ -25,12 +21,8 @@ struct EmbeddingService::Impl {
   const EmbeddingServiceOptions options;
   InlineExecutor compute_here;
   const std::shared_ptr<EmbeddingCounts> counts = std::make_shared<EmbeddingCounts>();
-  std::atomic<bool> stopping{false};
+  Gate gate;  // of calls under way
   EmbeddingHost host;
-
-  std::mutex mutex;
-  std::condition_variable idle;
-  std::size_t jobs = 0;  // guarded by mutex
 };
 
 EmbeddingService::EmbeddingService(const Model& model, Batcher& batcher, WorkerPool& texts,
@@ -50,7 +42,7 @@ std::optional<Result<EmbeddingAnswer>> EmbeddingService::embed(const EmbeddingCa
   Impl& s = *impl_;
   const TimePoint arrived = s.host.clock.now();
   if (auto error = s.refused_at_once(call, arrived)) return s.refuse(*std::move(error));
-  if (!s.enter())
+  if (!s.gate.enter())
     return s.refuse(
         {.code = ErrorCode::kShuttingDown, .message = "the encoder is shutting down", .field = {}});
   std::size_t bytes = 0;
@@ -64,7 +56,7 @@ std::optional<Result<EmbeddingAnswer>> EmbeddingService::embed(const EmbeddingCa
     job.reset(running);
     Result<EmbeddingAnswer> answer = job->take_answer();
     done = job->take_done();
-    s.leave();
+    s.gate.leave();
     return answer;
   }
   if (s.host.texts.post([raw = job.get()] { raw->pump_and_finish(); })) {
@@ -72,10 +64,11 @@ std::optional<Result<EmbeddingAnswer>> EmbeddingService::embed(const EmbeddingCa
     return std::nullopt;
   }
   done = job->take_done();
-  s.leave();
+  s.gate.leave();
   return s.refuse({.code = ErrorCode::kOverloaded,
                    .message = "too many long texts wait to be read; send them again later",
-                   .field = {}});
+                   .field = {},
+                   .retry_after = s.host.texts.predicted_wait()});
 }
 
 std::optional<Error> EmbeddingService::Impl::refused_at_once(const EmbeddingCall& call, TimePoint now) const {
@@ -98,22 +91,9 @@ std::optional<Error> EmbeddingService::Impl::refused_at_once(const EmbeddingCall
   return std::nullopt;
 }
 
-bool EmbeddingService::Impl::enter() {
-  const std::lock_guard lock(mutex);
-  if (stopping.load(std::memory_order_relaxed)) return false;
-  ++jobs;
-  return true;
-}
-
-void EmbeddingService::Impl::leave() noexcept {
-  const std::lock_guard lock(mutex);
-  if (--jobs == 0) idle.notify_all();  // under the lock: whoever waits destroys it
-}
-
 void EmbeddingService::stop() {
-  std::unique_lock lock(impl_->mutex);
-  impl_->stopping.store(true, std::memory_order_release);
-  impl_->idle.wait(lock, [this] { return impl_->jobs == 0; });
+  impl_->gate.close();
+  impl_->gate.wait();
 }
 
 EmbeddingStats EmbeddingService::stats() const {

@@ -55,13 +55,11 @@ class Pass {
 
   // Words, positions and type 0, added.
   void embed() {
-    const std::size_t row_bytes = words_.bytes.size() / config_.vocabulary;
     for (std::size_t s = 0; s < batch_.sequences(); ++s) {
       for (std::uint32_t t = batch_.offsets[s]; t < batch_.offsets[s + 1]; ++t) {
         const auto id = static_cast<std::size_t>(batch_.ids[t]);
         WAYBILL_CHECK(id < config_.vocabulary);
-        convert_to_f32(words_.dtype, words_.bytes.subspan(id * row_bytes, row_bytes),
-                       std::span(buffers_.row, config_.hidden));
+        buffers_.words.copy_row(words_, id, std::span(buffers_.row, config_.hidden));
         const float* const position = weights_.positions + (t - batch_.offsets[s]) * weights_.hidden_stride;
         rows_.add(buffers_.row, position, config_.hidden, hidden(t));
       }
@@ -166,7 +164,7 @@ class Pass {
   const kernels::LinearKernels& linear_;
   const kernels::RowKernels& rows_;
   const WeightsView& weights_;
-  const Tensor& words_;
+  const WordTable& words_;
   const PackedBatch& batch_;
   EncoderBuffers& buffers_;
   LinearObserver* observer_;

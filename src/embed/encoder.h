@@ -8,8 +8,8 @@
 
 #include "embed/kernels/kernels.h"
 #include "embed/packed_weights.h"
-#include "embed/safetensors.h"
 #include "embed/tokenizer.h"
+#include "embed/word_table.h"
 
 namespace waybill::embed {
 
@@ -27,8 +27,7 @@ struct EncoderParts {
   const ModelConfig* config = nullptr;
   const kernels::KernelTable* kernels = nullptr;
   const WeightsView* weights = nullptr;
-  const Tensor* words =
-      nullptr;  // [vocabulary, hidden], in the mapped safetensors file: only rows in use are touched
+  const WordTable* words = nullptr;  // [vocabulary, hidden]
 };
 
 // Sees the inputs of each linear layer as they pass, for calibration.
@@ -53,6 +52,7 @@ class EncoderBuffers {
   std::byte* prepared_wide = nullptr;
   float* attention = nullptr;  // scratch
   float* row = nullptr;        // one row of slack's own
+  WordCache words;
   std::size_t hidden_stride = 0, qkv_stride = 0, intermediate_stride = 0;
 
  private:

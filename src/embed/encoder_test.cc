@@ -104,7 +104,7 @@ class Encoder {
   }
 
  private:
-  Tensor words_;
+  WordTable words_;
   PackedWeights weights_;
   kernels::KernelTable kernels_;
   EncoderParts parts_;

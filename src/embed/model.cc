@@ -108,7 +108,7 @@ struct Model::Impl {
   Tokenizer tokenizer;
   PackedWeights::Target target;
   PackedWeights weights;
-  Tensor words;
+  std::optional<WordTable> words;
   EncoderParts parts;
 };
 
@@ -144,9 +144,10 @@ Result<Model> Model::load(const ModelOptions& options, LoadReport* report) {
       folder->tensor("embeddings.word_embeddings.weight", std::vector{config.vocabulary, config.hidden});
   if (!words) return std::unexpected(words.error());
   auto impl = std::make_unique<Impl>(std::move(*folder), std::move(*tokenizer), *target, std::move(*weights),
-                                     std::move(*words), EncoderParts{});
+                                     std::nullopt, EncoderParts{});
+  impl->words.emplace(std::move(*words), impl->folder.weights.file());
   impl->parts = {&impl->folder.config, kernels::find_kernels(target->precision, target->isa),
-                 &impl->weights.view(), &impl->words};
+                 &impl->weights.view(), &*impl->words};
   return Model(std::move(impl));
 }
 

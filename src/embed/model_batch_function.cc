@@ -6,12 +6,12 @@
 namespace waybill::embed {
 
 ModelBatchFunction::ModelBatchFunction(const Model& model, unsigned threads)
-    : model_(model),
-      workspaces_(threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency())) {}
+    : model_(model), workers_(threads != 0 ? threads : std::max(1U, std::thread::hardware_concurrency())) {}
 
-void ModelBatchFunction::run(unsigned thread, const PackedBatch& batch, std::span<void* const> /*contexts*/,
-                             std::span<float> out) {
-  model_.forward(batch, out, workspaces_[thread]);
+std::size_t ModelBatchFunction::run(unsigned thread, const PackedBatch& batch,
+                                    std::span<void* const> /*contexts*/, std::span<float> out) {
+  Worker& worker = workers_[thread];
+  return worker.forward.run(model_, batch, out, worker.workspace);
 }
 
 }  // namespace waybill::embed

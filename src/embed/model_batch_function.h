@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "embed/batcher.h"
+#include "embed/distinct_forward.h"
 #include "embed/model.h"
 
 namespace waybill::embed {
@@ -16,12 +17,16 @@ class ModelBatchFunction final : public BatchFunction {
   explicit ModelBatchFunction(const Model& model, unsigned threads = 0);
 
   [[nodiscard]] std::size_t dim() const noexcept override { return model_.dim(); }
-  void run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
-           std::span<float> out) override;
+  std::size_t run(unsigned thread, const PackedBatch& batch, std::span<void* const> contexts,
+                  std::span<float> out) override;
 
  private:
   const Model& model_;
-  std::vector<Workspace> workspaces_;
+  struct Worker {
+    Workspace workspace;
+    DistinctForward forward;
+  };
+  std::vector<Worker> workers_;
 };
 
 }  // namespace waybill::embed

@@ -48,6 +48,8 @@ class Safetensors {
   [[nodiscard]] bool contains(std::string_view name) const;
   [[nodiscard]] std::size_t size() const noexcept { return tensors_.size(); }
   [[nodiscard]] const std::unordered_map<std::string, Tensor>& tensors() const noexcept { return tensors_; }
+  // Where the tensors' bytes are; null when they were in memory already.
+  [[nodiscard]] const MappedFile* file() const noexcept { return file_.bytes().empty() ? nullptr : &file_; }
   // Gives the memory of what was read back to the system; it comes in again when it is touched.
   void drop_pages() const noexcept { file_.drop_pages(); }
 

@@ -92,12 +92,13 @@ class TimedFunction final : public BatchFunction {
   TimedFunction(const Clock& clock, std::function<Duration(std::size_t)> duration)
       : clock_(clock), duration_(std::move(duration)) {}
   [[nodiscard]] std::size_t dim() const noexcept override { return 2; }
-  void run(unsigned, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
+  std::size_t run(unsigned, const PackedBatch& batch, std::span<void* const>, std::span<float> out) override {
     fake_embeddings(batch, out);
     std::unique_lock lock(mutex_);
     const auto me = running_.emplace(clock_.now() + duration_(batch.ids.size()), false);
     released_.wait(lock, [&] { return me->second; });
     running_.erase(me);
+    return batch.ids.size();
   }
   [[nodiscard]] std::size_t running() const {
     const std::lock_guard lock(mutex_);

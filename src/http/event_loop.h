@@ -1,10 +1,12 @@
 // One thread that waits for sockets and timers, and runs what is posted to it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -67,6 +69,10 @@ class EventLoop final : public Executor {
   // For the Date header; this loop's thread only.
   [[nodiscard]] std::string_view date() const noexcept { return date_; }
 
+  // For bytes on their way from a socket, so that a connection that waits needs no room for them; holds
+  // nothing across a wait. This loop's thread only.
+  [[nodiscard]] std::span<char> read_buffer() noexcept { return read_buffer_; }
+
   // What begins now, for activity(), and what was there before it; null: back to the events. This loop's
   // thread only.
   const char* set_activity(const char* what) noexcept;
@@ -95,6 +101,7 @@ class EventLoop final : public Executor {
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
   boost::asio::steady_timer timer_;
   std::string date_;
+  std::array<char, 64U << 10> read_buffer_;
   std::atomic<const char*> activity_{nullptr};
   std::atomic<Duration::rep> activity_since_{0};
   std::atomic<Duration::rep> last_tick_{0};

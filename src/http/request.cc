@@ -4,7 +4,7 @@ namespace waybill::http {
 namespace {
 
 // A body or head of more than this is given back to the system once its request is done.
-constexpr std::size_t kKeptBytes = 64U << 10;
+constexpr std::size_t kKeptBytes = 1U << 10;
 
 constexpr char lower(char c) noexcept {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c;

@@ -6,6 +6,11 @@
 #include <ctime>
 
 namespace waybill::http {
+namespace {
+
+constexpr std::size_t kKeptBytes = 1U << 10;  // a larger body is given back once it has been sent
+
+}  // namespace
 
 void Response::add_header(std::string_view name, std::string_view value) {
   if (std::ranges::any_of(value, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; }))
@@ -17,6 +22,7 @@ void Response::clear() {
   status = 200;
   content_type = "application/json";
   headers.clear();
+  if (body.capacity() > kKeptBytes) std::string().swap(body);
   body.clear();
   close = false;
 }

@@ -150,7 +150,8 @@ Status Server::listen() {
   }
   std::vector<EventLoop*> loops;
   for (const auto& lane : impl_->lanes) loops.push_back(lane->loop.get());
-  impl_->watchdog = std::make_unique<Watchdog>(impl_->options, std::move(loops), std::move(tls));
+  impl_->watchdog =
+      std::make_unique<Watchdog>(impl_->options, std::move(loops), std::move(tls), impl_->connections);
   return {};
 }
 

@@ -177,6 +177,15 @@ TEST_F(ServerTest, AnswersPipelinedRequestsInOrder) {
   }
 }
 
+TEST_F(ServerTest, AnswersWhatIsCompleteWhileTheNextRequestIsStillOnItsWay) {
+  start();
+  RawClient client(address());
+  client.send("GET /a HTTP/1.1\r\nHost: a\r\n\r\nGET /b HTTP/1.1\r\nHo");
+  EXPECT_NE(client.receive_until("/a:;").find("/a:;"), std::string::npos);
+  client.send("st: a\r\n\r\n");
+  EXPECT_NE(client.receive_until("/b:;").find("/b:;"), std::string::npos);
+}
+
 TEST_F(ServerTest, TakesARequestThatComesByteByByte) {
   start();
   RawClient client(address());

@@ -1,8 +1,8 @@
 #include "http/session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
+#include <span>
 #include <utility>
 
 #include "http/tls_context.h"
@@ -10,11 +10,9 @@
 namespace waybill::http {
 namespace {
 
-constexpr std::size_t kReadBytes = 4U
-                                   << 10;  // enough for most requests; every idle connection holds that much
-constexpr std::size_t kBodyReadBytes = 64U << 10;  // while a large body comes
-constexpr std::size_t kFlushBytes = 64U << 10;     // pipelined responses are sent together up to this
-constexpr std::size_t kKeptBytes = 16U << 10;      // larger buffers are given back between requests
+constexpr std::size_t kFlushBytes = 64U << 10;  // pipelined responses are sent together up to this
+constexpr std::size_t kKeptBytes = 1U << 10;    // larger buffers are given back before a wait
+constexpr Duration kKeepBuffers = std::chrono::seconds(1);  // of a connection without a request
 constexpr Duration kLingerTime = std::chrono::seconds(2);
 // While the server drains, a connection without a request is kept this long: one may be on its way.
 constexpr Duration kLastRequestTime = std::chrono::milliseconds(500);
@@ -51,7 +49,7 @@ Task<> Session::run() {
     if (!complete) break;
     co_await answer();
     // The next request may be here already: then its response joins this one.
-    if (keep_ && in_begin_ < in_end_ && out_.size() < kFlushBytes) continue;
+    if (keep_ && in_begin_ < in_.size() && out_.size() < kFlushBytes) continue;
     const bool sent = co_await flush();
     if (!sent) break;
   }
@@ -82,16 +80,17 @@ Task<bool> Session::handshake() {
 Task<bool> Session::read_request() {
   parser_.start_next();
   response.clear();
-  bool begun = in_begin_ < in_end_;
+  bool begun = in_begin_ < in_.size();
   if (begun) request.started = now();
   enter(begun ? Phase::kHeader : Phase::kIdle, begun ? limits_.header_timeout : limits_.idle_timeout);
   if (draining_ && !begun) shorten_idling();
   for (;;) {
-    const std::string_view bytes(in_.data() + in_begin_, in_end_ - in_begin_);
+    const std::string_view bytes = std::string_view(in_).substr(in_begin_);
     std::size_t taken = 0;
     const RequestParser::State state = parser_.consume(bytes, taken);
     in_begin_ += taken;
     if (state == RequestParser::State::kDone) {
+      if (in_begin_ == in_.size()) drop_taken();
       request.received = now();
       co_return true;
     }
@@ -105,13 +104,19 @@ Task<bool> Session::read_request() {
         refuse(kUnknownExpectation);
         co_return false;
       }
-      if (parser_.expects_continue() && request.minor_version >= 1 && in_begin_ == in_end_) {
+      if (parser_.expects_continue() && request.minor_version >= 1 && in_begin_ == in_.size()) {
         out_.append(kContinue);
         const bool sent = co_await flush();
         if (!sent) co_return false;
       }
       enter(Phase::kBody, limits_.body_timeout);
       continue;
+    }
+    if (!out_.empty()) {  // whose client may wait for them before it sends the rest
+      const TimePoint deadline = deadline_;
+      const bool sent = co_await flush();
+      if (!sent) co_return false;
+      deadline_ = deadline;
     }
     const bool more = co_await read_more();
     if (!more) {
@@ -136,12 +141,14 @@ Task<bool> Session::read_request() {
   }
 }
 
+// A connection that waits holds only bytes that have come: they are read into a buffer of the loop.
 Task<bool> Session::read_more() {
-  compact();
+  drop_taken();
   for (;;) {
-    const IoResult got = stream_.read(in_.data() + in_end_, in_.size() - in_end_);
+    const std::span<char> buffer = loop_.read_buffer();
+    const IoResult got = stream_.read(buffer.data(), buffer.size());
     if (got.state == IoState::kDone) {
-      in_end_ += got.bytes;
+      in_.append(buffer.data(), got.bytes);
       co_return true;
     }
     if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return false;
@@ -161,18 +168,20 @@ Task<bool> Session::read_more() {
   }
 }
 
-// Room behind the bytes that are waiting. They are few: a head that is not complete, which the parser bounds,
-// or a piece of chunk framing.
-void Session::compact() {
-  const std::size_t waiting = in_end_ - in_begin_;
-  if (waiting == 0 && in_.size() > kKeptBytes) std::vector<char>().swap(in_);
-  if (in_begin_ > 0) {
-    if (waiting > 0) std::memmove(in_.data(), in_.data() + in_begin_, waiting);
-    in_begin_ = 0;
-    in_end_ = waiting;
-  }
-  const std::size_t wanted = phase_ == Phase::kBody ? kBodyReadBytes : kReadBytes;
-  if (in_.size() - in_end_ < wanted / 2) in_.resize(in_end_ + wanted);
+void Session::drop_taken() {
+  in_.erase(0, in_begin_);
+  in_begin_ = 0;
+  if (in_.empty() && in_.capacity() > kKeptBytes) std::string().swap(in_);
+}
+
+// Thousands of connections may wait for a next request that comes late or never.
+void Session::give_back_buffers() {
+  if (request.head.capacity() == std::string().capacity()) return;  // done, or never used
+  request = Request();
+  response = Response();
+  std::string().swap(in_);
+  std::string().swap(out_);
+  std::vector<OnSent>().swap(unsent_);
 }
 
 Task<> Session::answer() {
@@ -293,9 +302,9 @@ Task<> Session::linger() {
   if (!stream_.finish_writing()) co_return;
   enter(Phase::kLinger, kLingerTime);
   std::size_t dropped = 0;
-  if (in_.size() < kReadBytes) in_.resize(kReadBytes);
   while (dropped < limits_.parser.max_body_bytes && !timed_out_ && !aborted_) {
-    const IoResult got = stream_.read(in_.data(), in_.size());
+    const std::span<char> buffer = loop_.read_buffer();
+    const IoResult got = stream_.read(buffer.data(), buffer.size());
     if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return;
     if (got.state == IoState::kDone) {
       dropped += got.bytes;
@@ -329,6 +338,7 @@ void Session::check_deadline(TimePoint at) {
     if (!watching_ && !cancelled() && stream_.peer_has_closed()) hang_up();
     return;
   }
+  if (phase_ == Phase::kIdle && deadline_ - at < limits_.idle_timeout - kKeepBuffers) give_back_buffers();
   if (at < deadline_ || timed_out_) return;
   if (phase_ == Phase::kHandshake) ++counters_.timed_out_handshake;
   timed_out_ = true;

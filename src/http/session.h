@@ -77,7 +77,8 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   void hang_up();
   void report_queued(bool sent);  // the responses in out_
   void report_lost();             // those, and the one that is being made
-  void compact();
+  void drop_taken();
+  void give_back_buffers();
 
   EventLoop& loop_;
   Stream stream_;
@@ -87,8 +88,8 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   SessionCounters& counters_;
   RequestParser parser_;
 
-  std::vector<char> in_;
-  std::size_t in_begin_ = 0, in_end_ = 0;  // bytes that have come and are not taken yet
+  std::string in_;  // bytes that have come; from in_begin_ on they are not taken yet
+  std::size_t in_begin_ = 0;
   std::string out_;
   std::vector<OnSent> unsent_;  // of the responses in out_
   std::move_only_function<void()> on_hang_up_;

@@ -1,14 +1,18 @@
 #include "http/watchdog.h"
 
+#include <algorithm>
+
 #include <pthread.h>
 
+#include "base/process.h"
 #include "http/server.h"
 
 namespace waybill::http {
 namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
-constexpr auto kLookAtFiles = std::chrono::seconds(2);
+constexpr auto kLookNowAndThen = std::chrono::seconds(2);  // at files and memory
+constexpr std::size_t kManyConnections = 64;
 
 std::filesystem::file_time_type changed(const std::filesystem::path& file) {
   std::error_code ignored;
@@ -18,8 +22,8 @@ std::filesystem::file_time_type changed(const std::filesystem::path& file) {
 }  // namespace
 
 Watchdog::Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops,
-                   std::shared_ptr<const TlsContext> tls)
-    : options_(options), tls_(std::move(tls)) {
+                   std::shared_ptr<const TlsContext> tls, const std::atomic<std::size_t>& connections)
+    : options_(options), connections_(connections), tls_(std::move(tls)) {
   for (EventLoop* loop : loops) loops_.push_back({loop});
   if (options_.tls) {
     certificate_time_ = changed(options_.tls->certificate);
@@ -49,14 +53,15 @@ std::shared_ptr<const TlsContext> Watchdog::tls() const {
 }
 
 void Watchdog::run() {
-  TimePoint files_due = std::chrono::steady_clock::now() + kLookAtFiles;
+  TimePoint due = std::chrono::steady_clock::now() + kLookNowAndThen;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
     lock.unlock();
     check_loops();
-    if (const TimePoint now = std::chrono::steady_clock::now(); options_.tls && now >= files_due) {
-      files_due = now + kLookAtFiles;
-      check_tls();
+    if (const TimePoint now = std::chrono::steady_clock::now(); now >= due) {
+      due = now + kLookNowAndThen;
+      if (options_.tls) check_tls();
+      check_memory();
     }
     lock.lock();
   }
@@ -76,6 +81,16 @@ void Watchdog::check_loops() {
                          .doing = activity.what == nullptr ? std::string_view() : activity.what});
     }
   }
+}
+
+// The allocator keeps what connections have freed. It is given back when most of them have ended, and not
+// while they come and go: they would only ask for it again.
+void Watchdog::check_memory() {
+  const std::size_t open = connections_.load(std::memory_order_relaxed);
+  most_connections_ = std::max(most_connections_, open);
+  if (most_connections_ < kManyConnections || open > most_connections_ / 2) return;
+  most_connections_ = open;
+  release_free_memory();
 }
 
 void Watchdog::check_tls() {

@@ -1,7 +1,9 @@
 // A thread that looks at the event loops from outside, and at files that may change.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
+#include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -15,12 +17,13 @@ namespace waybill::http {
 
 struct ServerOptions;
 
-// Tells of a loop that does not come back to its events, while it hangs and not only afterwards, and takes up
-// a changed certificate. `options` and the loops must outlive it.
+// Tells of a loop that does not come back to its events, while it hangs and not only afterwards, takes up a
+// changed certificate, and gives memory back once many connections have ended. `options`, the loops and
+// `connections` (how many are open) must outlive it.
 class Watchdog {
  public:
-  Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops,
-           std::shared_ptr<const TlsContext> tls);
+  Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops, std::shared_ptr<const TlsContext> tls,
+           const std::atomic<std::size_t>& connections);
   ~Watchdog() { stop(); }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
@@ -40,8 +43,11 @@ class Watchdog {
   void run();
   void check_loops();
   void check_tls();
+  void check_memory();
 
   const ServerOptions& options_;
+  const std::atomic<std::size_t>& connections_;
+  std::size_t most_connections_ = 0;  // since memory was given back
   std::vector<Watched> loops_;
   std::filesystem::file_time_type certificate_time_, key_time_;  // of the pair in use
   std::filesystem::file_time_type refused_certificate_time_{}, refused_key_time_{};

@@ -11,15 +11,15 @@ DecisionFunction::DecisionFunction(const Router& router, const embed::Model& mod
                                    const Clock& clock, std::function<void(const ComputedBatch&)> observer)
     : router_(router), model_(model), clock_(clock), observer_(std::move(observer)), workers_(threads) {}
 
-void DecisionFunction::run(unsigned thread, const embed::PackedBatch& batch, std::span<void* const> contexts,
-                           std::span<float> out) {
+std::size_t DecisionFunction::run(unsigned thread, const embed::PackedBatch& batch,
+                                  std::span<void* const> contexts, std::span<float> out) {
   const TimePoint started = clock_.now();
   Worker& worker = workers_[thread];
   const std::size_t dim = model_.dim();
   worker.close.clear();
   worker.ids.clear();
   worker.offsets.assign(1, 0);
-  model_.forward(batch, out, worker.workspace);
+  const std::size_t computed = worker.forward.run(model_, batch, out, worker.workspace);
   for (std::size_t i = 0; i < batch.sequences(); ++i) {
     if (contexts[i] == nullptr) continue;
     const auto ids = batch.ids.subspan(batch.offsets[i], batch.offsets[i + 1] - batch.offsets[i]);
@@ -33,6 +33,7 @@ void DecisionFunction::run(unsigned thread, const embed::PackedBatch& batch, std
                .rechecked = rechecked,
                .seconds = seconds(clock_.now() - started)});
   }
+  return computed;
 }
 
 void DecisionFunction::part_computed(Worker& worker, Part& part, std::span<const embed::TokenId> ids,
@@ -69,7 +70,7 @@ void DecisionFunction::recheck(Worker& worker) {
   const std::size_t dim = model_.dim();
   const embed::PackedBatch batch{.ids = worker.ids, .offsets = worker.offsets};
   worker.embeddings.resize(batch.sequences() * dim);
-  router_.exact_model()->forward(batch, worker.embeddings, worker.exact_workspace);
+  worker.forward.run(*router_.exact_model(), batch, worker.embeddings, worker.exact_workspace);
   std::span<const float> rest = worker.embeddings;
   for (Call* const call : worker.close) {
     const std::span<const float> windows = rest.first(call->parts.size() * dim);

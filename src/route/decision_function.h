@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "embed/batcher.h"
+#include "embed/distinct_forward.h"
 #include "embed/model.h"
 #include "route/decision_call.h"
 #include "route/router.h"
@@ -23,13 +24,14 @@ class DecisionFunction final : public embed::BatchFunction {
                    std::function<void(const ComputedBatch&)> observer);
 
   [[nodiscard]] std::size_t dim() const noexcept override { return model_.dim(); }
-  void run(unsigned thread, const embed::PackedBatch& batch, std::span<void* const> contexts,
-           std::span<float> out) override;
+  std::size_t run(unsigned thread, const embed::PackedBatch& batch, std::span<void* const> contexts,
+                  std::span<float> out) override;
 
  private:
   struct Worker {
     DecideScratch scratch;
     embed::Workspace workspace, exact_workspace;
+    embed::DistinctForward forward;
     std::vector<Call*> close;         // calls that the exact model has to decide
     std::vector<embed::TokenId> ids;  // their sequences, packed
     std::vector<std::uint32_t> offsets;

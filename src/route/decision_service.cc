@@ -1,12 +1,11 @@
 #include "route/decision_service.h"
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/check.h"
+#include "base/gate.h"
 #include "embed/text.h"
 #include "route/decision_call.h"
 #include "route/decision_function.h"
@@ -30,9 +29,11 @@ Error error_of(ErrorCode code, std::string message) {
   return {.code = code, .message = std::move(message), .field = {}};
 }
 
-Error texts_are_busy() {
-  return error_of(ErrorCode::kOverloaded,
-                  "too many long prompts and batches wait to be read; send them again later");
+Error texts_are_busy(const WorkerPool& texts) {
+  Error error = error_of(ErrorCode::kOverloaded,
+                         "too many long prompts and batches wait to be read; send them again later");
+  error.retry_after = texts.predicted_wait();
+  return error;
 }
 
 Error shutting_down() { return error_of(ErrorCode::kShuttingDown, "the router is shutting down"); }
@@ -65,9 +66,6 @@ struct DecisionService::Impl final : JobHost {
   // The same on a text thread. Empty when it has been posted.
   [[nodiscard]] std::optional<Error> begin_on_text_thread(Call& state, const DecisionCall& call);
 
-  // Text work that has been accepted; stop() waits for it.
-  [[nodiscard]] bool enter();
-  void leave() noexcept;
   void stop();
 
   std::unexpected<Error> refuse(Error error) {
@@ -79,7 +77,7 @@ struct DecisionService::Impl final : JobHost {
   std::optional<Result<DecisionAnswer>> begin_member(DecisionJob& job, std::uint32_t member,
                                                      const DecisionCall& call, std::size_t& tokens) override;
   bool resume(WorkerPool::Work&& work) override { return texts.resume(std::move(work)); }
-  void job_ended() noexcept override { leave(); }
+  void job_ended() noexcept override { gate.leave(); }
 
   const Router& router;
   const embed::Model& model;
@@ -91,10 +89,7 @@ struct DecisionService::Impl final : JobHost {
   // Shared: answers may be with executors when the service is gone.
   const std::shared_ptr<CallPool> pool = std::make_shared<CallPool>(clock);
 
-  std::atomic<bool> stopping{false};
-  std::mutex mutex;
-  std::condition_variable idle;
-  std::size_t text_work = 0;  // guarded by mutex
+  Gate gate;  // of text work that has been accepted
 
   DecisionFunction function;
   embed::Batcher batcher;  // last: its threads use the rest
@@ -172,7 +167,7 @@ std::optional<Result<std::vector<DecisionAnswer>>> DecisionService::decide_all(
   if (auto error = impl_->refused_at_once(as_one, impl_->clock.now()))
     return impl_->refuse(*std::move(error));
   if (prompts.empty()) return std::vector<DecisionAnswer>{};
-  if (!impl_->enter()) return impl_->refuse(shutting_down());
+  if (!impl_->gate.enter()) return impl_->refuse(shutting_down());
   const std::size_t in_flight = 2 * impl_->batcher_options.threads * impl_->batcher_options.max_batch_tokens;
   auto job = std::make_unique<DecisionJob>(*impl_, impl_->pool, prompts, call, std::move(done), in_flight);
   if (impl_->texts.post([raw = job.get()] { raw->pump(); })) {
@@ -180,8 +175,8 @@ std::optional<Result<std::vector<DecisionAnswer>>> DecisionService::decide_all(
     return std::nullopt;
   }
   done = job->take_done();
-  impl_->leave();
-  return impl_->refuse(texts_are_busy());
+  impl_->gate.leave();
+  return impl_->refuse(texts_are_busy(impl_->texts));
 }
 
 DecisionStats DecisionService::stats() const {
@@ -205,7 +200,7 @@ DecisionStats DecisionService::stats() const {
 }
 
 std::optional<Error> DecisionService::Impl::refused_at_once(const DecisionCall& call, TimePoint now) const {
-  if (stopping.load(std::memory_order_acquire)) return shutting_down();
+  if (gate.closed()) return shutting_down();
   if (call.cancelled != nullptr && call.cancelled->load(std::memory_order_acquire))
     return error_of(ErrorCode::kCancelled, "cancelled before it was read");
   if (call.deadline <= now)
@@ -288,7 +283,7 @@ std::optional<Result<Decision>> DecisionService::Impl::begin(Call& state, const 
 }
 
 std::optional<Error> DecisionService::Impl::begin_on_text_thread(Call& state, const DecisionCall& call) {
-  if (!enter()) return shutting_down();
+  if (!gate.enter()) return shutting_down();
   state.prompt = call.prompt;
   state.executor = call.executor;
   const bool posted = texts.post([this, &state, call] {
@@ -299,11 +294,11 @@ std::optional<Error> DecisionService::Impl::begin_on_text_thread(Call& state, co
       decision = begin(state, call);
     }
     if (decision) pool->answer(state, *std::move(decision));
-    leave();
+    gate.leave();
   });
   if (posted) return std::nullopt;
-  leave();
-  return texts_are_busy();
+  gate.leave();
+  return texts_are_busy(texts);
 }
 
 std::optional<Result<DecisionAnswer>> DecisionService::Impl::begin_member(DecisionJob& job,
@@ -323,26 +318,10 @@ std::optional<Result<DecisionAnswer>> DecisionService::Impl::begin_member(Decisi
   return DecisionAnswer{.decision = **decision, .timing = state->timing};
 }
 
-bool DecisionService::Impl::enter() {
-  const std::lock_guard lock(mutex);
-  if (stopping.load(std::memory_order_relaxed)) return false;
-  ++text_work;
-  return true;
-}
-
-void DecisionService::Impl::leave() noexcept {
-  const std::lock_guard lock(mutex);
-  if (--text_work == 0) idle.notify_all();  // under the lock: whoever waits destroys it
-}
-
 void DecisionService::Impl::stop() {
-  {
-    const std::lock_guard lock(mutex);
-    stopping.store(true, std::memory_order_release);
-  }
+  gate.close();
   batcher.stop();
-  std::unique_lock lock(mutex);
-  idle.wait(lock, [this] { return text_work == 0; });
+  gate.wait();
 }
 
 }  // namespace waybill::route

@@ -24,7 +24,7 @@ namespace waybill::route {
 
 struct EngineOptions {
   const Clock* clock = nullptr;  // outlives the engine; null: the steady clock
-  unsigned text_threads = 1;     // text-N: long prompts and batches are read there
+  unsigned text_threads = 1;     // text-N: long prompts, bodies and batches are read there
   bool wait_for_static = false;  // have the static tier ready at the end of load_engine()
   Progress progress = {};
   std::function<void(const ComputedBatch&)> decision_batch_observer =
@@ -56,6 +56,8 @@ class Engine {
   // Calls are thread-safe and change nothing that a holder of a const engine could see.
   [[nodiscard]] DecisionService& decisions() const noexcept { return *decisions_; }
   [[nodiscard]] embed::EmbeddingService& embeddings() const noexcept { return *embeddings_; }
+  // For what takes longer than an event loop may compute.
+  [[nodiscard]] WorkerPool& texts() const noexcept { return *texts_; }
   [[nodiscard]] const embed::Model& decision_model() const noexcept { return *models_->decisions.first; }
   [[nodiscard]] const embed::Model& embedding_model() const noexcept { return models_->embeddings(); }
   // What clients call the embedding model: the name of its folder.

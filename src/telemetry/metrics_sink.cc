@@ -40,7 +40,7 @@ void MetricsSink::closed(const Record& r) noexcept {
     if (r.stages[i].reached()) observe(*stages_[i], r.stages[i].length_us);
   }
   if (r.outcome == Outcome::kExpired) timeouts_[static_cast<std::size_t>(last_stage(r))]->add();
-  if (r.decided && r.degraded) metrics_.degraded_decisions.add();
+  if (r.degraded != 0) metrics_.degraded_decisions.add(r.degraded);
 }
 
 }  // namespace waybill::telemetry

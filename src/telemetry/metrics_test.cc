@@ -221,13 +221,14 @@ TEST(MetricsSink, ARequestMovesItsSeries) {
   Record record = ended(Outcome::kCompleted);
   record.route = "coding";
   record.tier = "static";
-  record.decided = record.degraded = true;
+  record.decided = true;
+  record.degraded = 3;
   sink.closed(record);
   EXPECT_EQ(metrics.requests.with({"/route", "coding", "static", "completed"}).value(), 1U);
   EXPECT_EQ(metrics.request_seconds.with({"/route"}).sum(), 0.002);
   EXPECT_EQ(metrics.stage_seconds.with({"queue"}).count(), 1U);
   EXPECT_EQ(metrics.stage_seconds.with({"encode"}).count(), 0U);
-  EXPECT_EQ(metrics.degraded_decisions.value(), 1U);
+  EXPECT_EQ(metrics.degraded_decisions.value(), 3U);
   EXPECT_EQ(metrics.timeouts.with({"queue"}).value(), 0U);
 }
 

@@ -29,7 +29,9 @@ TEST(OtlpExporter, SendsASpanForTheRequestAndOneForEachStage) {
   FakeCollector collector({FakeCollector::answer(200)});
   const auto exporter =
       make({.endpoint = collector.url(), .headers = {{"x-key", "secret"}}, .service_version = "1.2"});
-  exporter->closed(test_record());
+  Record record = test_record();
+  record.tracestate = std::make_shared<const std::string>("vendor=1,other=2");
+  exporter->closed(record);
   const auto requests = collector.requests(1);
   exporter->stop(seconds(60));
   ASSERT_THAT(requests, SizeIs(1));
@@ -43,6 +45,7 @@ TEST(OtlpExporter, SendsASpanForTheRequestAndOneForEachStage) {
   EXPECT_EQ(spans[0].at("traceId"), "4bf92f3577b34da6a3ce929d0e0e4736");
   EXPECT_EQ(spans[0].at("spanId"), "0102030405060708");
   EXPECT_EQ(spans[0].at("parentSpanId"), "00f067aa0ba902b7");
+  for (const auto& span : spans) EXPECT_EQ(span.at("traceState"), "vendor=1,other=2");
   EXPECT_EQ(spans[0].at("startTimeUnixNano"), "1767225600123456000");
   EXPECT_EQ(spans[0].at("endTimeUnixNano"), "1767225600124956000");
   EXPECT_FALSE(spans[0].as_object().contains("status"));

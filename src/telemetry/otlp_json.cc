@@ -41,9 +41,10 @@ void attribute(JsonWriter& json, std::string_view key, bool value) {
   json.end_object().end_object();
 }
 
-void begin_span(JsonWriter& json, const TraceId& trace, const SpanId& span, const SpanId& parent,
+void begin_span(JsonWriter& json, const Record& record, const SpanId& span, const SpanId& parent,
                 std::string_view name, int kind, std::int64_t start_us, std::int64_t end_us) {
-  json.begin_object().key("traceId").string(to_hex(trace)).key("spanId").string(to_hex(span));
+  json.begin_object().key("traceId").string(to_hex(record.trace_id)).key("spanId").string(to_hex(span));
+  if (record.tracestate) json.key("traceState").string(*record.tracestate);
   if (std::ranges::any_of(parent, [](std::uint8_t b) { return b != 0; }))
     json.key("parentSpanId").string(to_hex(parent));
   json.key("flags").integer(1).key("name").string(name).key("kind").integer(kind);
@@ -54,7 +55,7 @@ void begin_span(JsonWriter& json, const TraceId& trace, const SpanId& span, cons
 }
 
 void write_request_span(JsonWriter& json, const Record& r) {
-  begin_span(json, r.trace_id, r.span_id, r.parent_id, r.endpoint.view(), kSpanKindServer, r.started_us,
+  begin_span(json, r, r.span_id, r.parent_id, r.endpoint.view(), kSpanKindServer, r.started_us,
              r.started_us + static_cast<std::int64_t>(r.duration_us));
   json.key("attributes").begin_array();
   attribute(json, "http.route", r.endpoint.view());
@@ -71,7 +72,9 @@ void write_request_span(JsonWriter& json, const Record& r) {
     attribute(json, "waybill.tier", r.tier.view());
     attribute(json, "waybill.reason", r.reason.view());
     attribute(json, "waybill.score", static_cast<double>(r.score));
-    attribute(json, "waybill.degraded", r.degraded);
+    attribute(json, "waybill.degraded", r.degraded != 0);
+  } else if (r.degraded != 0) {
+    attribute(json, "waybill.degraded_decisions", std::int64_t{r.degraded});
   }
   if (r.tokens != 0) attribute(json, "waybill.tokens", std::int64_t{r.tokens});
   if (r.attempts != 0) {
@@ -100,8 +103,8 @@ void write_stage_spans(JsonWriter& json, const Record& r) {
     const StageTime& time = r.stages[i];
     if (!time.reached()) continue;
     const std::int64_t start_us = r.started_us + time.start_us;
-    begin_span(json, r.trace_id, new_span_id(), r.span_id, to_string(static_cast<Stage>(i)),
-               kSpanKindInternal, start_us, start_us + time.length_us);
+    begin_span(json, r, new_span_id(), r.span_id, to_string(static_cast<Stage>(i)), kSpanKindInternal,
+               start_us, start_us + time.length_us);
     json.end_object();
   }
 }

@@ -15,6 +15,8 @@ struct ProgramMetrics {
   Counter& degraded_decisions;
   Gauge& queue_tokens;
   Gauge& predicted_wait_seconds;
+  Gauge& embedding_queue_tokens;
+  Gauge& waiting_texts;
   Histogram& batch_sequences;
   Histogram& batch_tokens;
   Counter& cache_hits;
@@ -22,6 +24,8 @@ struct ProgramMetrics {
   Histogram& event_loop_lag_seconds;
   Gauge& connections;
   Counter& connections_total;
+  Counter& write_stalls;
+  Counter& handler_exceptions;
   Family<Gauge>& ledger;  // state
   Gauge& ledger_imbalance;
   Family<Counter>& upstream_calls;                  // target, result

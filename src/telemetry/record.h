@@ -4,7 +4,9 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/uuid.h"
@@ -52,8 +54,8 @@ struct StageTime {
   [[nodiscard]] bool reached() const noexcept { return start_us != kNotReached; }
 };
 
-// Fixed in size, so that it costs no allocation and the memory of many is known. Text that is too long is
-// cut.
+// Fixed in size but for what a caller's tracer adds, so that it costs no allocation and the memory of many is
+// known. Text that is too long is cut.
 struct Record {
   Uuid id;
   TraceId trace_id{};  // zeros: not traced
@@ -65,15 +67,19 @@ struct Record {
   std::uint32_t tokens = 0;                                // of the input, as the encoder counts them
   std::uint32_t prompt_tokens = 0, completion_tokens = 0;  // as the provider counts them, all attempts
   std::uint64_t cost_nano_usd = 0;                         // 1e-9 US dollars
-  float score = 0;                                         // of the decision; a probability
-  std::uint16_t status = 0;                                // of HTTP; 0: none was sent
-  std::uint16_t attempts = 0;                              // calls to providers
+  std::uint32_t degraded = 0;  // of its decisions, those by a cheaper tier than the policy would have liked
+  float score = 0;             // of the decision; a probability
+  std::uint16_t status = 0;    // of HTTP; 0: none was sent
+  std::uint16_t attempts = 0;  // calls to providers
   Outcome outcome = Outcome::kCompleted;
   Stage error_stage = Stage::kRead;
   bool open = true;
-  bool sampled = false;   // the trace is exported
-  bool decided = false;   // the decision's fields are set
-  bool degraded = false;  // decided by a cheaper tier than the policy would have liked
+  bool sampled = false;  // the trace is exported
+  bool decided = false;  // the decision's fields are set
+
+  // As it came, up to 512 bytes, where the trace is exported; else null. Shared: a record is copied on its
+  // way out.
+  std::shared_ptr<const std::string> tracestate;
 
   InlineString<24> endpoint;    // "/v1/route"
   InlineString<24> caller;      // the name of its API key, never the key

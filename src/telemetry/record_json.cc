@@ -29,7 +29,7 @@ void write_decision(JsonWriter& json, const Record& record) {
   json.key("decision").begin_object();
   json.key("route").string(record.route.view()).key("model").string(record.model.view());
   json.key("score").number(static_cast<double>(record.score)).key("tier").string(record.tier.view());
-  json.key("degraded").boolean(record.degraded).key("reason").string(record.reason.view()).end_object();
+  json.key("degraded").boolean(record.degraded != 0).key("reason").string(record.reason.view()).end_object();
 }
 
 void write_upstream(JsonWriter& json, const Record& record) {
@@ -69,6 +69,7 @@ void write_record_fields(JsonWriter& json, const Record& record) {
   }
   write_stages(json, record);
   if (record.decided) write_decision(json, record);
+  if (!record.decided && record.degraded != 0) json.key("degraded").integer(record.degraded);
   if (record.tokens != 0) json.key("tokens").integer(record.tokens);
   if (record.attempts != 0 || !record.target.empty()) write_upstream(json, record);
   if (!record.error_code.empty()) {

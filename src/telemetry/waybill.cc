@@ -14,6 +14,15 @@ std::uint32_t clamp_us(Duration d) noexcept {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(d.count() / 1000, 0, kMax));
 }
 
+// Without memory for it, the trace goes on without.
+std::shared_ptr<const std::string> copy_of(const std::string& text) noexcept {
+  try {
+    return std::make_shared<const std::string>(text);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 }  // namespace
 
 Waybill& Waybill::operator=(Waybill&& other) noexcept {
@@ -67,7 +76,10 @@ void Waybill::correlation_id(std::string_view id) noexcept {
 
 void Waybill::trace(const TraceContext& context) noexcept {
   if (slot_ == nullptr) return;
+  std::shared_ptr<const std::string> tracestate;
+  if (context.sampled && !context.tracestate.empty()) tracestate = copy_of(context.tracestate);
   const std::scoped_lock lock(slot_->mutex);
+  slot_->record.tracestate = std::move(tracestate);
   slot_->record.trace_id = context.trace_id;
   slot_->record.span_id = context.span_id;
   slot_->record.parent_id = context.parent_id;
@@ -83,10 +95,16 @@ void Waybill::decision(const DecisionFacts& facts) noexcept {
   record.tier = facts.tier;
   record.reason = facts.reason;
   record.score = facts.score;
-  record.degraded = facts.degraded;
+  record.degraded = facts.degraded ? 1 : 0;
   record.decided = true;
   slot_->chunk->route_key[slot_->index].store(static_cast<std::uint32_t>(search_key(record.route.view())),
                                               std::memory_order_relaxed);
+}
+
+void Waybill::degraded(std::uint32_t count) noexcept {
+  if (slot_ == nullptr) return;
+  const std::scoped_lock lock(slot_->mutex);
+  slot_->record.degraded = count;
 }
 
 void Waybill::tokens(std::uint32_t count) noexcept {

@@ -55,6 +55,8 @@ class Waybill {
   void correlation_id(std::string_view id) noexcept;
   void trace(const TraceContext& context) noexcept;
   void decision(const DecisionFacts& facts) noexcept;
+  // Of a request with many decisions, none of which is the waybill's own: how many were degraded.
+  void degraded(std::uint32_t count) noexcept;
   void tokens(std::uint32_t count) noexcept;
   void upstream(const UpstreamFacts& facts) noexcept;
   // A stage told twice keeps its first start, and its lengths are added. `end` before `begin` counts as no

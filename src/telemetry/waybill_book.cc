@@ -115,6 +115,7 @@ void WaybillBook::Impl::close(WaybillSlot* slot, Outcome outcome, unsigned statu
     record.duration_us = static_cast<std::uint64_t>(to_us(ns));
     record.open = false;
     copy = record;
+    record.tracestate.reset();  // for the exporter: what is kept shall be of one size
   }
   {
     Shard& shard = shards[shard_of_this_thread()];

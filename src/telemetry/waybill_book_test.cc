@@ -105,6 +105,26 @@ TEST_F(WaybillBookTest, WhatIsWrittenIsRead) {
   EXPECT_FALSE(record->stages[static_cast<std::size_t>(Stage::kQueue)].reached());
 }
 
+TEST_F(WaybillBookTest, TheTracestateGoesToTheSinksAndIsNotKept) {
+  TraceContext context;
+  context.sampled = true;
+  context.tracestate = "vendor=1";
+  Waybill waybill = open("a");
+  waybill.trace(context);
+  waybill.close(Outcome::kCompleted, 200);
+  ASSERT_THAT(sink_.records, SizeIs(1));
+  ASSERT_NE(sink_.records[0].tracestate, nullptr);
+  EXPECT_EQ(*sink_.records[0].tracestate, "vendor=1");
+  EXPECT_EQ(book_->find("a")->tracestate, nullptr);
+}
+
+TEST_F(WaybillBookTest, ARequestOfManyDecisionsSaysHowManyWereDegraded) {
+  Waybill waybill = open("a");
+  waybill.degraded(7);
+  waybill.close(Outcome::kCompleted, 200);
+  EXPECT_EQ(book_->find("a")->degraded, 7U);
+}
+
 TEST_F(WaybillBookTest, AStageToldTwiceKeepsItsStartAndAddsItsLengths) {
   Waybill waybill = open();
   const TimePoint start = clock_.now();
