@@ -1,4 +1,6 @@
 // JSON objects, read and spliced: held against Boost.JSON.
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,6 +29,21 @@ Verdict ask_boost(std::string_view text, json::value& value) {
   return error == json::error::exponent_overflow ? Verdict::kUnknown : Verdict::kNotJson;
 }
 
+// Boost reads the last bit of a long fraction by where it stands in the text.
+bool alike(const json::value& a, const json::value& b) {
+  if (a.is_double() && b.is_double()) {
+    const double x = a.get_double(), y = b.get_double();
+    return x == y || std::abs(x - y) <= 1e-12 * std::abs(x);
+  }
+  if (a.is_array() && b.is_array()) return std::ranges::equal(a.get_array(), b.get_array(), alike);
+  if (!a.is_object() || !b.is_object()) return a == b;
+  if (a.get_object().size() != b.get_object().size()) return false;
+  return std::ranges::all_of(a.get_object(), [&](const json::key_value_pair& member) {
+    const json::value* other = b.get_object().if_contains(member.key());
+    return other != nullptr && alike(member.value(), *other);
+  });
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -52,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view key = member.key.text(name);
     json::value value;
     WAYBILL_CHECK(ask_boost(members.find(key)->value, value) == Verdict::kJson);
-    WAYBILL_CHECK(value == tree.get_object().at(json::string_view(key.data(), key.size())));
+    WAYBILL_CHECK(alike(value, tree.get_object().at(json::string_view(key.data(), key.size()))));
   }
 
   const JsonEdit edits[] = {{"model", "\"x\""}, {"a", {}}, {"stream_options", "{\"include_usage\":true}"}};
@@ -64,7 +81,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   expected["model"] = "x";
   expected.erase("a");
   expected["stream_options"] = {{"include_usage", true}};
-  WAYBILL_CHECK(after == tree);
+  WAYBILL_CHECK(alike(after, tree));
   // No other member of an edited name is left for a parser that takes the first.
   JsonMembers again;
   WAYBILL_CHECK(again.parse(changed).has_value());
