@@ -1,6 +1,7 @@
 # What a developer types. CMake builds everything (CMakePresets.json); docs/development.md says more.
 #
 #   make demo        set up, build, fetch the model, route prompts, replay the incident's burst against the server
+#   make demo-gateway  calls to models: a real small LLM behind the gateway, killed while requests flow
 #   make test        set up, build, and run every test
 #   make bench-NAME  measure: encoder, route, accuracy, start, incident, http, gateway, soak
 #   make build       build/release/waybill
@@ -10,7 +11,7 @@ JOBS ?= $(shell nproc)
 WAYBILL := build/release/waybill
 MODEL := models/all-MiniLM-L6-v2
 
-.PHONY: help setup build debug demo test test-% bench-% lint format package install deb fuzz clean
+.PHONY: help setup build debug demo demo-gateway test test-% bench-% lint format package install deb fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -36,6 +37,11 @@ demo: setup
 	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
 	@ninja -C build/release -j $(JOBS) burst
 	@tools/demo
+
+demo-gateway: setup
+	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
+	@ninja -C build/release -j $(JOBS) mock_provider
+	@tools/demo-gateway
 
 test: setup
 	@$(MAKE) --no-print-directory $(MODEL)/model.safetensors
