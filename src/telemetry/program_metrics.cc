@@ -27,6 +27,7 @@ ProgramMetrics::ProgramMetrics(Registry& registry)
       upstream_seconds(registry.histograms("waybill_upstream_seconds")),
       upstream_first_token_seconds(registry.histograms("waybill_upstream_first_token_seconds")),
       retries(registry.counters("waybill_retries_total")),
+      retries_refused(registry.counters("waybill_retries_refused_total").with({})),
       target_state(registry.gauges("waybill_target_state")),
       provider_in_flight(registry.gauges("waybill_provider_in_flight")),
       lane_waiting(registry.gauges("waybill_lane_waiting")),

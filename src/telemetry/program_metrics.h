@@ -32,11 +32,12 @@ struct ProgramMetrics {
   Family<Histogram>& upstream_seconds;              // target
   Family<Histogram>& upstream_first_token_seconds;  // target
   Family<Counter>& retries;                         // reason
-  Family<Gauge>& target_state;                      // target
-  Family<Gauge>& provider_in_flight;                // provider
-  Family<Gauge>& lane_waiting;                      // provider, lane
-  Family<Counter>& tokens;                          // model, kind
-  Family<Counter>& cost_usd;                        // model; counted in 1e-9 US dollars
+  Counter& retries_refused;
+  Family<Gauge>& target_state;        // target
+  Family<Gauge>& provider_in_flight;  // provider
+  Family<Gauge>& lane_waiting;        // provider, lane
+  Family<Counter>& tokens;            // model, kind
+  Family<Counter>& cost_usd;          // model; counted in 1e-9 US dollars
   Counter& log_lines_dropped;
   Counter& file_lines_dropped;
   Counter& trace_spans_exported;

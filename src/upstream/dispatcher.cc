@@ -168,6 +168,7 @@ http::Task<> Dispatcher::use(Run& run, const Model& model, bool last) {
       if (!budget_.take_retry(now(), run.catalog.gateway())) {
         choice.target->circuit.abandoned();
         run.out_of_retries = true;
+        metrics_.retries_refused.add();
         co_return;
       }
       metrics_.retries.with({run.last ? to_string(run.last->kind) : std::string_view("refused")}).add();
