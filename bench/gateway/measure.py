@@ -170,11 +170,13 @@ class Bench:
 
     def auto(self, target):
         """Requests/s of `model: auto` and of decisions alone, each prompt another."""
-        prompt = "my unit test #NUMBER# hangs when I mock the clock"
         rates = {"auto_rps": 0.0, "route_rps": 0.0}
-        for _ in range(self.options.rounds):
-            for name, url, body in (("route_rps", target.root + "/v1/route", json.dumps({"prompt": prompt})),
-                                    ("auto_rps", None, target.body("auto", prompt=prompt))):
+        for turn in range(self.options.rounds):
+            for name in rates:
+                prompt = f"my unit test #NUMBER# of {name} hangs when I mock the clock in turn {turn}"
+                url, body = None, target.body("auto", prompt=prompt)
+                if name == "route_rps":
+                    url, body = target.root + "/v1/route", json.dumps({"prompt": prompt})
                 got = self.drive(target, "-mode", "closed", "-conns", CONNECTIONS, "-duration", f"{self.options.seconds}s", body=body, url=url)
                 if got["faults"]:
                     raise waybill_server.Failure(f"{target.name}: {name}: {got['faults']}")
