@@ -128,9 +128,9 @@ class Target:
         self.headers = {"content-type": "application/json", "authorization": f"Bearer {KEY}", **(headers or {})}
         self.models = models or {}
 
-    def body(self, model="mock", stream=False, prompt=PROMPT):
+    def body(self, model="mock", stream=False, prompt=PROMPT, **more):
         return json.dumps({"model": self.models.get(model, model), **({"stream": True} if stream else {}),
-                           "messages": [{"role": "user", "content": prompt}]})
+                           "messages": [{"role": "user", "content": prompt}], **more})
 
     def call(self, model="mock", stream=False, timeout=10):
         request = urllib.request.Request(self.url, self.body(model, stream).encode(), self.headers)
