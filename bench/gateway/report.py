@@ -51,7 +51,8 @@ def asked(results):
     moved = ours["lane_p95_ms"] / ours["lane_p95_alone_ms"] - 1
     ledger = ours["ledger"]
     return [
-        ("requests/s at least 2 × vllm-router", f"{ours['max_rps'] / router['max_rps']:.2f} ×; {ours['max_rps'] / nginx['max_rps']:.2f} × nginx (aim: 0.7)",
+        ("requests/s at least 2 × vllm-router", f"{ours['max_rps'] / router['max_rps']:.2f} ×; {ours['max_rps'] / nginx['max_rps']:.2f} × nginx (aim: 0.7); "
+         f"by CPU a request {router['cpu_us'] / ours['cpu_us']:.2f} × and {nginx['cpu_us'] / ours['cpu_us']:.2f} ×",
          ours["max_rps"] >= 2 * router["max_rps"] and ours["errors"] == 0),
         ("open loop at least 2 × vllm-router", f"{ours['open_rps'] / max(router['open_rps'], 1):.2f} ×", ours["open_rps"] >= 2 * router["open_rps"]),
         ("at most 40 µs of CPU a request", f"{ours['cpu_us']:.1f} µs", ours["cpu_us"] <= 40),
