@@ -41,7 +41,8 @@ void describe(Visitor& v, UpstreamTimeouts& t) {
              kUpstreamTimeouts, t.answer);
   v.duration({"first_token", "Of a stream: from the header of the answer to the first content."},
              kUpstreamTimeouts, t.first_token);
-  v.duration({"between_tokens", "The longest pause without a byte."}, kUpstreamTimeouts, t.between_tokens);
+  v.duration({"between_tokens", "Of a stream: the longest pause between two pieces of content."},
+             kUpstreamTimeouts, t.between_tokens);
   v.duration({"total", "The whole call."}, kUpstreamTimeouts, t.total);
 }
 
@@ -142,9 +143,10 @@ void describe(Visitor& v, Price& p) {
 
 template <class Visitor>
 void describe(Visitor& v, Gateway& g) {
-  v.choice({"conversation",
-            "What decides the route of a conversation: its last message, or the average over its messages."},
-           kConversations, g.conversation);
+  v.choice(
+      {"conversation",
+       "What decides the route of a conversation: the user's last message, or all that the user has said."},
+      kConversations, g.conversation);
   v.duration(
       {"sticky", "A conversation keeps its model this long after a call. 0s: it is decided each time."},
       kLifetimes, g.sticky);
@@ -169,8 +171,8 @@ void describe(Visitor& v, CallerLimits& l) {
           l.models);
   v.number({"budget_per_day", "US dollars a day (UTC). 0: not limited."}, kDollars, l.budget_per_day);
   v.number({"budget_per_month", "US dollars a month (UTC). 0: not limited."}, kDollars, l.budget_per_month);
-  v.choice({"budget_mode", "hard: what is over the budget is refused; warn: it is logged and counted."},
-           kBudgetModes, l.budget_mode);
+  v.choice({"budget_mode", "hard: what is over the budget is refused; warn: it goes through."}, kBudgetModes,
+           l.budget_mode);
 }
 
 }  // namespace waybill::config

@@ -43,7 +43,7 @@ struct UpstreamTimeouts {
   Duration headers = std::chrono::seconds(30);         // of a stream: from the request sent to its headers
   Duration answer = std::chrono::minutes(5);           // of a call that does not stream: to its headers
   Duration first_token = std::chrono::seconds(30);     // from the headers to the first content
-  Duration between_tokens = std::chrono::seconds(30);  // without a byte
+  Duration between_tokens = std::chrono::seconds(30);  // of a stream
   Duration total = std::chrono::minutes(10);
 
   friend bool operator==(const UpstreamTimeouts&, const UpstreamTimeouts&) = default;
