@@ -2,7 +2,7 @@
 #
 #   make demo        set up, build, fetch the model, route prompts, replay the incident's burst against the server
 #   make test        set up, build, and run every test
-#   make bench-NAME  measure: encoder, route, accuracy, start, incident, http, soak
+#   make bench-NAME  measure: encoder, route, accuracy, long-text, start, incident, http, soak
 #   make build       build/release/waybill
 SHELL := /bin/bash
 PREFIX ?= /usr/local

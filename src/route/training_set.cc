@@ -145,21 +145,39 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
   return report;
 }
 
-embed::TextOptions text_options(const config::Config& config) noexcept {
+namespace {
+
+embed::TextOptions text_options(const config::Encoder& encoder, embed::LongText automatic) noexcept {
   embed::TextOptions options;
-  switch (config.encoder.long_text) {
+  switch (encoder.long_text) {
+    case config::LongText::kAuto:
+      options.long_text = automatic;
+      break;
     case config::LongText::kHead:
       options.long_text = embed::LongText::kHead;
       break;
     case config::LongText::kTail:
       options.long_text = embed::LongText::kTail;
       break;
+    case config::LongText::kEnds:
+      options.long_text = embed::LongText::kEnds;
+      break;
     case config::LongText::kWindows:
       options.long_text = embed::LongText::kWindows;
       break;
   }
-  options.max_windows = config.encoder.max_windows;
+  options.max_windows = encoder.max_windows;
   return options;
+}
+
+}  // namespace
+
+embed::TextOptions text_options(const config::Config& config) noexcept {
+  return text_options(config.encoder, embed::LongText::kEnds);
+}
+
+embed::TextOptions embedding_text_options(const config::Config& config) noexcept {
+  return text_options(config.encoder, embed::LongText::kHead);
 }
 
 std::uint64_t embedding_hash(const embed::Model& model, const embed::TextOptions& options) noexcept {

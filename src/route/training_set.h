@@ -59,8 +59,9 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
                                unsigned threads, const std::filesystem::path& cache_file,
                                const Progress& progress);
 
-// How a configuration wants long prompts cut.
+// How a configuration wants long prompts cut, and long texts of which the embedding itself is asked for.
 [[nodiscard]] embed::TextOptions text_options(const config::Config& config) noexcept;
+[[nodiscard]] embed::TextOptions embedding_text_options(const config::Config& config) noexcept;
 
 // Identifies everything that an embedding depends on besides the text.
 [[nodiscard]] std::uint64_t embedding_hash(const embed::Model& model,
