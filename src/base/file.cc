@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ namespace {
 std::unexpected<Error> os_error(std::string_view what, const std::filesystem::path& path) {
   const int error = errno;
   return fail(error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
-              fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(error)));
+              fmt::format("cannot {} {}: {}", what, path.string(), std::generic_category().message(error)));
 }
 
 class Descriptor {

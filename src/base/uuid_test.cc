@@ -63,7 +63,7 @@ TEST(Uuid, ThreadsDoNotMakeTheSameId) {
 TEST(Uuid, TextComesBack) {
   const Uuid id = uuid_v7();
   EXPECT_EQ(parse_uuid(to_string(id)), id);
-  EXPECT_EQ(to_string(*parse_uuid("017F22E2-79B0-7CC3-98C4-DC0C0C07398F")),
+  EXPECT_EQ(to_string(parse_uuid("017F22E2-79B0-7CC3-98C4-DC0C0C07398F").value()),
             "017f22e2-79b0-7cc3-98c4-dc0c0c07398f");
 }
 

@@ -36,7 +36,8 @@ TEST(WorkerPool, RefusesWhatDoesNotFitAndLeavesItAlone) {
   int runs = 0;
   WorkerPool::Work third = [&runs] { ++runs; };
   EXPECT_FALSE(pool.post(std::move(third)));
-  ASSERT_TRUE(third != nullptr);
+  ASSERT_TRUE(third !=
+              nullptr);  // NOLINT(bugprone-use-after-move): that it has not been moved from is the point
   third();
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(pool.waiting(), 1U);

@@ -56,6 +56,7 @@ std::string unknown_option(const Chosen& chosen, const std::string& word) {
   }
   const std::string name = word.substr(0, word.find('='));
   const std::string suggestion = suggest(name, names);
+  // NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): a command has always been chosen
   const bool takes_text = !visible_options(*chosen.app, true).empty();
   return fmt::format("{} has no option {}{}", chosen.path, name,
                      suggestion.empty() && takes_text

@@ -195,7 +195,7 @@ std::string html_table(const std::vector<std::string>& titles,
   return out + "</tbody></table>";
 }
 
-void HtmlPage::add_figure(std::string value, std::string label) {
+void HtmlPage::add_figure(std::string_view value, std::string_view label) {
   append(figures_, "<div><b>{}</b><span>{}</span></div>", escape_html(value), escape_html(label));
 }
 

@@ -61,7 +61,7 @@ class HtmlPage {
       : title_(std::move(title)), subtitle_(std::move(subtitle)) {}
 
   // A large figure at the head of the page.
-  void add_figure(std::string value, std::string label);
+  void add_figure(std::string_view value, std::string_view label);
   // `note` says in a sentence what is to be seen; `body` is HTML.
   void add_section(std::string_view title, std::string_view note, std::string_view body);
   [[nodiscard]] std::string text() const;

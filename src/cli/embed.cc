@@ -30,6 +30,7 @@ struct EmbedOptions {
 embed::TextOptions text_options(const EmbedOptions& options) {
   embed::TextOptions out;
   if (options.long_text == "tail") out.long_text = embed::LongText::kTail;
+  if (options.long_text == "ends") out.long_text = embed::LongText::kEnds;
   if (options.long_text == "windows") out.long_text = embed::LongText::kWindows;
   return out;
 }
@@ -107,9 +108,9 @@ void add_embed(CLI::App& app) {
              "What stands on a line of standard input: a text, or JSON ({\"text\": ...} or a string)");
   add_json_flag(command, options->json, "One object a line with \"ids\" and \"embedding\"");
   add_precision_option(command, options->precision);
-  add_choice(
-      command, "--long-text", options->long_text, {"head", "tail", "windows"},
-      "What of a text that is longer than the model takes: its beginning, its end, or the average of all");
+  add_choice(command, "--long-text", options->long_text, {"head", "tail", "ends", "windows"},
+             "What of a text that is longer than the model takes: its beginning, its end, half of either, or "
+             "the average of all");
   add_model_option(command, options->model);
   add_config_option(command, options->config);
   add_threads_option(command, options->threads);

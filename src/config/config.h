@@ -83,18 +83,18 @@ struct Route {
   Position position;
 };
 
-enum class LongText : std::uint8_t { kHead, kTail, kWindows };
+enum class LongText : std::uint8_t { kAuto, kHead, kTail, kEnds, kWindows };
 enum class Scoring : std::uint8_t { kKernel, kAurelio };
 enum class Aggregation : std::uint8_t { kMean, kSum, kMax };
 
 struct Encoder {
   std::filesystem::path model =
-      "models/all-MiniLM-L6-v2";   // a folder; load() takes it from the file's folder
-  std::string precision = "auto";  // auto, f32, bf16, int16, int8
-  LongText long_text = LongText::kHead;
-  std::size_t max_windows = 8;  // long_text: windows
-  unsigned threads = 0;         // 0 ("auto"): one per core
-  bool cache_file = true;       // packed weights beside the model
+      "models/all-MiniLM-L6-v2";         // a folder; load() takes it from the file's folder
+  std::string precision = "auto";        // auto, f32, bf16, int16, int8
+  LongText long_text = LongText::kAuto;  // kEnds for decisions, kHead for embeddings asked for as such
+  std::size_t max_windows = 8;           // long_text: windows
+  unsigned threads = 0;                  // 0 ("auto"): one per core
+  bool cache_file = true;                // packed weights beside the model
 };
 
 struct Head {

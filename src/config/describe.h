@@ -19,9 +19,10 @@ inline constexpr double kMostThreshold =
     1000;  // of a sum over top_k similarities; 1 with every other scoring
 inline constexpr Bounds kCharacterCounts = {0, 1'000'000'000};
 inline constexpr std::array<std::string_view, 5> kPrecisions = {"auto", "f32", "bf16", "int16", "int8"};
-inline constexpr std::array kLongTexts = {Choice<LongText>{"head", LongText::kHead},
-                                          Choice<LongText>{"tail", LongText::kTail},
-                                          Choice<LongText>{"windows", LongText::kWindows}};
+inline constexpr std::array kLongTexts = {
+    Choice<LongText>{"auto", LongText::kAuto}, Choice<LongText>{"head", LongText::kHead},
+    Choice<LongText>{"tail", LongText::kTail}, Choice<LongText>{"ends", LongText::kEnds},
+    Choice<LongText>{"windows", LongText::kWindows}};
 inline constexpr std::array kScorings = {Choice<Scoring>{"kernel", Scoring::kKernel},
                                          Choice<Scoring>{"aurelio", Scoring::kAurelio}};
 inline constexpr std::array kAggregations = {Choice<Aggregation>{"mean", Aggregation::kMean},
@@ -37,10 +38,11 @@ void describe(Visitor& v, Encoder& e) {
          e.model);
   v.name({"precision", "Arithmetic of the encoder. auto: the fastest on this CPU that decides like f32."},
          kPrecisions, e.precision);
-  v.choice({"long_text",
-            "What becomes of a prompt with more tokens than the encoder takes: its head, its tail, or the "
-            "average over windows."},
-           kLongTexts, e.long_text);
+  v.choice(
+      {"long_text",
+       "What becomes of a prompt with more tokens than the encoder takes: its head, its tail, both ends, or "
+       "the average over windows. auto: the ends for decisions, the head for embeddings."},
+      kLongTexts, e.long_text);
   v.integer({"max_windows", "At most this many windows of one prompt, with long_text: windows."}, {1, 1024},
             e.max_windows);
   v.automatic({"threads", "Computing threads. auto: one per core."}, {1, 1024}, e.threads);

@@ -65,7 +65,8 @@ struct EmbeddingStats {
 };
 
 // Texts beyond what the model takes are cut as TextOptions say (long_text of the configuration): its head,
-// its tail, or the average of windows; ids beyond it are refused, since whoever has ids has counted them.
+// its tail, its ends, or the average of windows; ids beyond it are refused, since whoever has ids has counted
+// them.
 //
 // embed() answers at once, without calling `done`, when it refuses: kInvalidInput (`field` is "input[3]": an
 // id that is not in the vocabulary, no ids, too many), kOverloaded (`retry_after`: the predicted wait),

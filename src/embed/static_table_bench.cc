@@ -15,7 +15,6 @@
 #include "base/executor.h"
 #include "embed/batcher.h"
 #include "embed/model.h"
-#include "embed/static_map.h"
 #include "embed/static_table.h"
 
 namespace {
@@ -93,11 +92,6 @@ int main(int argc, char** argv) {
   const double table_ns =
       best_ns(200'000, [&](int i) { table->embed(prompts[static_cast<std::size_t>(i) % 2048], vector); });
 
-  StaticMapLearner learner(table->dim(), model->dim(), {.least_pairs = 1});
-  const double learn_ns = best_ns(2000, [&](int) { learner.add(vector, full); });
-  const auto map = learner.snapshot();
-  const double map_ns = best_ns(20'000, [&](int) { map->apply(vector, full); });
-
   Workspace workspace;
   const std::array<std::uint32_t, 2> offsets = {0, 16};
   const double encoder_ns = best_ns(
@@ -109,8 +103,6 @@ int main(int argc, char** argv) {
   };
   row("encoder, one thread", encoder_ns);
   row("static table", table_ns);
-  row("static map (256 -> 384)", map_ns);
-  row("static map, learning from a pair", learn_ns);
   row("through the batcher, 1 submitter", batcher_ns(1));
   row("through the batcher, 4 submitters", batcher_ns(4));
   return 0;

@@ -43,18 +43,16 @@ class Cutter {
 
   void tail() {
     open();
+    last_pieces(room_);
+    close();
+  }
+
+  void ends() {
+    open();
     const std::size_t begin = ids_.size();
-    for (std::size_t bytes = room_ * kBytesPerPiece;; bytes *= 2) {
-      const std::size_t start =
-          bytes >= text_.size() ? 0 : cut_at_or_after(text_, text_.size() - bytes, bytes / 2);
-      ids_.resize(begin);
-      const std::size_t n = tokenizer_.pieces(text_.substr(start), text_.size(), ids_);
-      if (n >= room_ || start == 0) break;
-    }
-    const std::size_t n = ids_.size() - begin;
-    if (n > room_) {
-      const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(begin);
-      ids_.erase(first, first + static_cast<std::ptrdiff_t>(n - room_));
+    if (tokenizer_.pieces(text_, room_ + 1, ids_) > room_) {
+      ids_.resize(begin + room_ - room_ / 2);
+      last_pieces(room_ / 2);
     }
     close();
   }
@@ -75,6 +73,23 @@ class Cutter {
   void close() {
     ids_.push_back(tokenizer_.sep_id());
     offsets_.push_back(static_cast<std::uint32_t>(ids_.size()));
+  }
+
+  // Of the text's; all of them where there are no more.
+  void last_pieces(std::size_t count) {
+    const std::size_t begin = ids_.size();
+    for (std::size_t bytes = count * kBytesPerPiece;; bytes *= 2) {
+      const std::size_t start =
+          bytes >= text_.size() ? 0 : cut_at_or_after(text_, text_.size() - bytes, bytes / 2);
+      ids_.resize(begin);
+      const std::size_t n = tokenizer_.pieces(text_.substr(start), text_.size(), ids_);
+      if (n >= count || start == 0) break;
+    }
+    const std::size_t n = ids_.size() - begin;
+    if (n > count) {
+      const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(begin);
+      ids_.erase(first, first + static_cast<std::ptrdiff_t>(n - count));
+    }
   }
 
   // Makes even windows of the n pieces from `begin` on, where they are.
@@ -128,6 +143,9 @@ std::size_t tokenize(const Tokenizer& tokenizer, const ModelConfig& config, std:
       break;
     case LongText::kTail:
       cutter.tail();
+      break;
+    case LongText::kEnds:
+      cutter.ends();
       break;
     case LongText::kWindows:
       cutter.windows(std::clamp<std::size_t>(options.max_windows, 1, kMaxWindows));

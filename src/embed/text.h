@@ -23,6 +23,8 @@ enum class LongText : std::uint8_t {
   // The last max_tokens. The text is read from the end backwards to a white space; only where there is none
   // (one word of kilobytes) may the first of the pieces differ from those of the whole text.
   kTail,
+  // The first and the last pieces, half of either, as one sequence; what is between them is left out.
+  kEnds,
   // Windows of at most max_tokens, their embeddings averaged by length and normalised. A text that
   // `max_windows` windows can cover is divided evenly; of a longer one, that many windows are spread over it
   // by bytes (the first at its head, the last at its tail, each from a white space on).
@@ -34,7 +36,7 @@ struct TextOptions {
   std::size_t max_windows = 8;
 };
 
-// The sequences that stand for one text: one for head and tail, one or more for windows. Appends to `ids` and
+// The sequences that stand for one text: one or more for windows, else one. Appends to `ids` and
 // `offsets` (which starts as {0}); returns how many sequences were appended. This is the one place that knows
 // how a text is cut; the batcher and the synchronous path both use it. Allocates only when the vectors grow.
 std::size_t tokenize(const Tokenizer& tokenizer, const ModelConfig& config, std::string_view text,

@@ -54,9 +54,10 @@ class CuttingTest : public ::testing::Test {
 
 constexpr TextOptions kHead{.long_text = LongText::kHead};
 constexpr TextOptions kTail{.long_text = LongText::kTail};
+constexpr TextOptions kEnds{.long_text = LongText::kEnds};
 
 TEST_F(CuttingTest, AShortTextIsTheSameInEveryWay) {
-  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kWindows}) {
+  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kEnds, LongText::kWindows}) {
     EXPECT_THAT(cut("1 2 3 4", {.long_text = way}), ElementsAre("1234"));
     EXPECT_THAT(cut("", {.long_text = way}), ElementsAre(""));
     EXPECT_THAT(cut("  \n ", {.long_text = way}), ElementsAre(""));
@@ -81,6 +82,18 @@ TEST_F(CuttingTest, TheTailOfALongTextIsTheTailOfAllItsPieces) {
   EXPECT_THAT(cut("1 2 3 4 " + std::string(5000, 'x') + " 5 6", kTail), ElementsAre("4[UNK]56"));
 }
 
+TEST_F(CuttingTest, EndsAreTheFirstPiecesAndTheLast) {
+  for (std::size_t count = 1; count < 200; ++count) {
+    const std::string text = digits(count);
+    std::string expected;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (count <= 4 || i < 2 || i + 2 >= count) expected += static_cast<char>('0' + i % 10);
+    }
+    ASSERT_THAT(cut(text, kEnds), ElementsAre(expected)) << count;
+  }
+  EXPECT_THAT(cut("1 2 3 4 5" + std::string(1'000'000, ' '), kEnds), ElementsAre("1245"));
+}
+
 TEST_F(CuttingTest, WindowsDivideATextEvenly) {
   const TextOptions windows{.long_text = LongText::kWindows, .max_windows = 4};
   EXPECT_THAT(cut("0 1 2 3 4", windows), ElementsAre("01", "234"));
@@ -100,7 +113,7 @@ TEST_F(CuttingTest, WindowsAreSpreadOverATextThatTheyCannotCover) {
 TEST_F(CuttingTest, TenMegabytesCostWhatIsLookedAt) {
   std::string text;
   while (text.size() < 10'000'000) text += "1 2 3 4 5 6 7 8 9 0 ";
-  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kWindows}) {
+  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kEnds, LongText::kWindows}) {
     std::vector<TokenId> ids;
     std::vector<std::uint32_t> offsets{0};
     tokenize(tokenizer_, config_, text, {.long_text = way}, ids, offsets);
@@ -111,7 +124,7 @@ TEST_F(CuttingTest, TenMegabytesCostWhatIsLookedAt) {
 TEST_F(CuttingTest, BytesThatAreNoTextDoNoHarm) {
   std::string text(5000, '\xFF');
   text += std::string(5000, '\0') + std::string(5000, '\x80') + "1 2";
-  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kWindows})
+  for (const LongText way : {LongText::kHead, LongText::kTail, LongText::kEnds, LongText::kWindows})
     (void)cut(text, {.long_text = way});
 }
 

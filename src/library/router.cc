@@ -11,6 +11,7 @@
 #include "embed/decision_models.h"
 #include "embed/text.h"
 #include "route/decide_batch.h"
+#include "route/training_set.h"
 
 namespace waybill {
 namespace {
@@ -177,7 +178,8 @@ std::expected<std::vector<float>, Error> Router::embed(std::string_view text) co
 
 std::expected<std::vector<float>, Error> Router::embed_batch(std::span<const std::string> texts) const {
   return guarded([&]() -> std::expected<std::vector<float>, Error> {
-    return embed::embed_texts(state_->embedder(), texts, state_->router->text_options(),
+    return embed::embed_texts(state_->embedder(), texts,
+                              ::waybill::route::embedding_text_options(state_->config),
                               texts.size() == 1 ? 1 : state_->threads);
   });
 }

@@ -135,7 +135,7 @@ void Engine::start_services(const EngineOptions& options, const Engine* previous
     batcher = embedding_batcher_.get();
   }
   embed::EmbeddingServiceOptions embedding;
-  embedding.text = text_options(config_);
+  embedding.text = embedding_text_options(config_);
   embedding.max_wait = config_.admission.max_wait;
   embedding.max_tokens_in_flight = 2 * computing_threads(config_) * deciding.batcher.max_batch_tokens;
   embeddings_ =

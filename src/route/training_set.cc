@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "base/hash.h"
+#include "route/background_prompts.h"
 #include "route/utterance_cache.h"
 
 namespace waybill::route {
@@ -79,6 +81,32 @@ TrainingSet collect_training_set(const config::Config& config, const Dataset& ex
   return set;
 }
 
+void add_background(TrainingSet& set) {
+  set.texts.insert(set.texts.end(), kBackgroundPrompts.begin(), kBackgroundPrompts.end());
+}
+
+void drop_familiar_background(TrainingSet& set) {
+  constexpr float kFamiliar = 0.5F;
+  const auto row = [&set](std::size_t i) { return std::span(set.embeddings).subspan(i * set.dim, set.dim); };
+  const auto is_familiar = [&](std::size_t i) {
+    for (std::size_t j = 0; j < set.utterances(); ++j) {
+      if (std::inner_product(row(i).begin(), row(i).end(), row(j).begin(), 0.0F) >= kFamiliar) return true;
+    }
+    return false;
+  };
+  std::size_t kept = set.texts.size() - kBackgroundPrompts.size();
+  for (std::size_t i = kept; i < set.texts.size(); ++i) {
+    if (is_familiar(i)) continue;
+    if (i != kept) {
+      set.texts[kept] = std::move(set.texts[i]);
+      std::ranges::copy(row(i), row(kept).begin());
+    }
+    ++kept;
+  }
+  set.texts.resize(kept);
+  set.embeddings.resize(kept * set.dim);
+}
+
 EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, const embed::TextOptions& options,
                                unsigned threads, const std::filesystem::path& cache_file,
                                const Progress& progress) {
@@ -117,21 +145,39 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
   return report;
 }
 
-embed::TextOptions text_options(const config::Config& config) noexcept {
+namespace {
+
+embed::TextOptions text_options(const config::Encoder& encoder, embed::LongText automatic) noexcept {
   embed::TextOptions options;
-  switch (config.encoder.long_text) {
+  switch (encoder.long_text) {
+    case config::LongText::kAuto:
+      options.long_text = automatic;
+      break;
     case config::LongText::kHead:
       options.long_text = embed::LongText::kHead;
       break;
     case config::LongText::kTail:
       options.long_text = embed::LongText::kTail;
       break;
+    case config::LongText::kEnds:
+      options.long_text = embed::LongText::kEnds;
+      break;
     case config::LongText::kWindows:
       options.long_text = embed::LongText::kWindows;
       break;
   }
-  options.max_windows = config.encoder.max_windows;
+  options.max_windows = encoder.max_windows;
   return options;
+}
+
+}  // namespace
+
+embed::TextOptions text_options(const config::Config& config) noexcept {
+  return text_options(config.encoder, embed::LongText::kEnds);
+}
+
+embed::TextOptions embedding_text_options(const config::Config& config) noexcept {
+  return text_options(config.encoder, embed::LongText::kHead);
 }
 
 std::uint64_t embedding_hash(const embed::Model& model, const embed::TextOptions& options) noexcept {

@@ -39,6 +39,14 @@ struct TrainingSet {
 [[nodiscard]] TrainingSet collect_training_set(const config::Config& config, const Dataset& examples,
                                                std::size_t& ignored);
 
+// Adds the background prompts to what belongs to no route, before the set is embedded. With two or three
+// routes there is little else that tells a head what they are not about (docs/decisions/0009).
+void add_background(TrainingSet& set);
+
+// Takes those out again that are like an utterance (cosine 0.5 or more), once the set is embedded: a route is
+// about them.
+void drop_familiar_background(TrainingSet& set);
+
 struct EmbedReport {
   std::size_t embedded = 0;  // those that the cache did not have
   double seconds = 0;
@@ -51,8 +59,9 @@ EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, cons
                                unsigned threads, const std::filesystem::path& cache_file,
                                const Progress& progress);
 
-// How a configuration wants long prompts cut.
+// How a configuration wants long prompts cut, and long texts of which the embedding itself is asked for.
 [[nodiscard]] embed::TextOptions text_options(const config::Config& config) noexcept;
+[[nodiscard]] embed::TextOptions embedding_text_options(const config::Config& config) noexcept;
 
 // Identifies everything that an embedding depends on besides the text.
 [[nodiscard]] std::uint64_t embedding_hash(const embed::Model& model,
