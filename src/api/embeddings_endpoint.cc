@@ -2,12 +2,12 @@
 #include <cmath>
 
 #include "api/await.h"
-#include "api/base64.h"
 #include "api/embedding_request.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/json_body.h"
 #include "api/model_answer.h"
+#include "base/base64.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {
