@@ -156,6 +156,8 @@ class ProviderChecker : CheckContext {
       if (!is_set || ollama) continue;
       wrong(name, fmt::format("{} is Ollama's; remove it, or say kind: ollama", key(name)));
     }
+    if (ollama && !at_->stream_options)
+      wrong("stream_options", fmt::format("{} is of kind openai only; remove it", key("stream_options")));
     if (ollama && !at_->keep_alive.empty() && !is_keep_alive(at_->keep_alive)) {
       wrong("keep_alive", fmt::format("{}: \"{}\" is not a time; write one like 10m or 1h30m, or -1 for ever",
                                       key("keep_alive"), shown(at_->keep_alive)));

@@ -32,7 +32,7 @@ struct Kind {
 };
 
 const Kind kKinds[] = {
-    {"openai", make_openai_dialect},
+    {"openai", [] { return make_openai_dialect(); }},
     {"ollama", [] { return make_ollama_dialect({.keep_alive = "10m", .num_ctx = 4096}); }},
 };
 
@@ -457,6 +457,19 @@ TEST_P(Conformance, KnowsWhereItsModelsAre) {
   EXPECT_EQ(json::value(json::value_from(names)), models.at("names"));
   for (const char* nonsense : {"", "{}", "[]", "{\"data\":1,\"models\":1}", "<html>"})
     EXPECT_FALSE(dialect_->read_models(nonsense, names)) << nonsense;
+}
+
+TEST(OpenAiDialect, SendsNoStreamOptionsWhereTheyAreRefused) {
+  const auto dialect = make_openai_dialect({.stream_options = false});
+  const TargetAddress target = {.host = "h", .prefix = {}, .key = {}, .headers = {}, .model = "theirs"};
+  for (const char* question : {"stream", "stream_usage"}) {
+    WireRequest request;
+    ASSERT_TRUE(dialect->prepare(ask(question)->fake.call(), target, request));
+    const json::value body = json::parse(request.body);
+    EXPECT_FALSE(body.as_object().contains("stream_options"));
+    EXPECT_EQ(body.at("model"), "theirs");
+    EXPECT_EQ(body.at("stream"), true);
+  }
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ std::unique_ptr<const Dialect> make_dialect(const config::Provider& config) {
     case config::ProviderKind::kOllama:
       return make_ollama_dialect({.keep_alive = config.keep_alive, .num_ctx = config.num_ctx});
   }
-  return make_openai_dialect();
+  return make_openai_dialect({.stream_options = config.stream_options});
 }
 
 LaneQueueOptions lane_options(const config::ProviderLimits& limits) {

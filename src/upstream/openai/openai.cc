@@ -98,6 +98,8 @@ class OpenAiReader final : public AnswerReader {
 
 class OpenAiDialect final : public Dialect {
  public:
+  explicit OpenAiDialect(OpenAiSettings settings) : settings_(settings) {}
+
   Status prepare(const Call& call, const TargetAddress& target, WireRequest& request) const override {
     const ChatRequest& asked = call.request;
     std::string model;
@@ -105,7 +107,9 @@ class OpenAiDialect final : public Dialect {
     std::array<JsonEdit, 2> edits = {JsonEdit{"model", model}, JsonEdit{"stream_options", std::nullopt}};
     std::size_t count = 1;
     std::string options;
-    if (asked.stream() && !asked.include_usage()) {
+    if (!settings_.stream_options) {
+      ++count;  // without a value: there is to be none
+    } else if (asked.stream() && !asked.include_usage()) {
       options = asked.stream_options_with_usage();
       edits[count++].value = options;
     }
@@ -137,10 +141,15 @@ class OpenAiDialect final : public Dialect {
   bool read_models(std::string_view body, std::vector<std::string>& names) const override {
     return append_names(body, "data", "id", names);
   }
+
+ private:
+  const OpenAiSettings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Dialect> make_openai_dialect() { return std::make_unique<OpenAiDialect>(); }
+std::unique_ptr<const Dialect> make_openai_dialect(OpenAiSettings settings) {
+  return std::make_unique<OpenAiDialect>(settings);
+}
 
 }  // namespace waybill::upstream
