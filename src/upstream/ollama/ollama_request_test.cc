@@ -15,7 +15,7 @@ constexpr const char* kHi = R"("messages":[{"role":"user","content":"hi"}])";
 
 Result<json::object> sent(Operation operation, const std::string& body, const OllamaSettings& settings = {}) {
   const FakeCall fake(operation, body);
-  EXPECT_TRUE(fake.status()) << body;
+  if (!fake.status()) return std::unexpected(fake.status().error());
   std::string out;
   if (Status written = write_ollama_request(operation, fake.call().request, "theirs", settings, out);
       !written)
@@ -46,7 +46,7 @@ TEST(OllamaRequest, TranslatesSampling) {
       chat(std::string(kHi) +
            R"(,"temperature":0.5,"top_p":0.9,"seed":3,"stop":["a","b"],"max_completion_tokens":9,
        "presence_penalty":1,"frequency_penalty":-1,"top_k":5,"user":"u","store":true,"metadata":{}, "n":1,
-       "logprobs":false,"logit_bias":{},"parallel_tool_calls":true,"temperature":0.25})");
+       "logprobs":false,"logit_bias":{},"parallel_tool_calls":true,"temperature":0.25)");
   EXPECT_EQ(body.at("options"), json::parse(R"({"temperature":0.25,"top_p":0.9,"seed":3,"stop":["a","b"],
        "num_predict":9,"presence_penalty":1,"frequency_penalty":-1,"top_k":5})"));
   EXPECT_EQ(body.size(), 4U) << json::serialize(body);
@@ -56,7 +56,7 @@ TEST(OllamaRequest, TheBodysOwnWordsGoFirst) {
   const OllamaSettings settings = {.keep_alive = "10m", .num_ctx = 4096};
   const json::object body = chat(
       std::string(kHi) +
-          R"(,"temperature":1,"top_p":0.5,"keep_alive":-1,"options":{"temperature":0,"num_ctx":8192,"mirostat":1}})",
+          R"(,"temperature":1,"top_p":0.5,"keep_alive":-1,"options":{"temperature":0,"num_ctx":8192,"mirostat":1})",
       settings);
   EXPECT_EQ(body.at("options"), json::parse(R"({"temperature":0,"num_ctx":8192,"mirostat":1,"top_p":0.5})"));
   EXPECT_EQ(body.at("keep_alive"), -1);
