@@ -17,48 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
+import real_services
+from real_services import free_ports, until
 
 PROBE = Path(os.environ.get("WAYBILL_TELEMETRY_PROBE", blackbox.SOURCE / "build/release/tests/telemetry_probe"))
-SERVICES = blackbox.SOURCE / "tests/services"
 
 
-def free_ports(n=1):
-    """The first of n ports in a row that are free now."""
-    while True:
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
-        try:
-            for i in range(n):
-                with socket.socket() as s:
-                    s.bind(("127.0.0.1", port + i))
-            return port
-        except OSError:
-            continue
-
-
-def until(condition, what, seconds=120):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = condition()
-        if found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError(f"waited in vain for {what}")
-
-
-class Services(blackbox.Case):
-    def start(self, name, port, **environment):
-        """Starts tests/services/NAME.sh and waits until it is ready."""
-        process = subprocess.Popen(["bash", str(SERVICES / f"{name}.sh"), str(self.folder / name), str(port)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True, env=dict(os.environ, **environment))
-        self.addCleanup(process.communicate)
-        self.addCleanup(process.terminate)
-        line = process.stdout.readline()
-        if not line.startswith("READY"):
-            process.terminate()
-            self.fail(f"{name} did not start: {process.stderr.read()[-2000:]}")
-
+class Services(real_services.Case):
     def probe(self, endpoint, requests):
         self.text, self.open_metrics = self.folder / "metrics.txt", self.folder / "metrics.om"
         done = subprocess.run([str(PROBE), endpoint, str(requests), str(self.text), str(self.open_metrics)], capture_output=True, text=True, timeout=120)

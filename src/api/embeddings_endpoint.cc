@@ -2,13 +2,13 @@
 #include <cmath>
 
 #include "api/await.h"
-#include "api/base64.h"
 #include "api/embedding_request.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/json_body.h"
 #include "api/model_answer.h"
 #include "api/text_work.h"
+#include "base/base64.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {

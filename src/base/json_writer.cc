@@ -81,6 +81,12 @@ JsonWriter& JsonWriter::null() {
   return *this;
 }
 
+JsonWriter& JsonWriter::raw(std::string_view json) {
+  separate();
+  out_ += json;
+  return *this;
+}
+
 JsonWriter& JsonWriter::integers(std::span<const std::int32_t> values) {
   begin_array();
   for (const std::int32_t value : values) integer(value);

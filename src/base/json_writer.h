@@ -26,6 +26,8 @@ class JsonWriter {
   JsonWriter& integer(std::int64_t value);
   JsonWriter& number(double value, int significant_digits = 6);
   JsonWriter& null();
+  // A value that is JSON already, as it is.
+  JsonWriter& raw(std::string_view json);
 
   JsonWriter& integers(std::span<const std::int32_t> values);
   // Nine digits bring a float32 back exactly.

@@ -101,6 +101,16 @@ void describe(Visitor& v, Provider& p) {
           "The HTTP proxy to it, http://host:port; none: no proxy. Default: what HTTPS_PROXY, HTTP_PROXY and "
           "NO_PROXY say."},
          p.proxy);
+  v.flag({"stream_options",
+          "Of kind openai: ask streams for their usage. false: for a provider that refuses the field "
+          "stream_options, as Mistral does."},
+         p.stream_options);
+  v.text({"keep_alive",
+          "Of kind ollama: how long a model stays loaded after a call, 10m; -1: for ever; 0: not at all. "
+          "Default: what Ollama is set to."},
+         p.keep_alive);
+  v.integer({"num_ctx", "Of kind ollama: tokens of context that models are loaded with. 0: the model's own."},
+            {0, 100'000'000}, p.num_ctx);
 }
 
 template <class Visitor>

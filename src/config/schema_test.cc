@@ -127,6 +127,8 @@ providers:
     health: {failures: 3, cooldown: 1s, max_cooldown: 1m, interval: 10s, path: /health}
     tls: {ca: ca.pem, certificate: cert.pem, private_key: key.pem, verify: true}
     proxy: http://proxy:3128
+    stream_options: false
+  - {name: ollama, kind: ollama, base_url: "http://127.0.0.1:11434", keep_alive: 10m, num_ctx: 4096}
 models:
   - name: qwen
     targets: [{provider: openai, model: qwen3, priority: 1, weight: 3}]

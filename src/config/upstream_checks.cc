@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,25 @@ bool is_variable_name(std::string_view name) {
          });
 }
 
+// As Ollama reads it: whole seconds, -1 for ever, or whole numbers with ms, s, m or h.
+bool is_keep_alive(std::string_view text) {
+  const auto digits = [&text] {
+    const std::size_t count = std::min(text.find_first_not_of("0123456789"), text.size());
+    text.remove_prefix(count);
+    return count > 0 && count < 10;
+  };
+  if (text.starts_with('-')) text.remove_prefix(1);
+  if (!digits()) return false;
+  if (text.empty()) return true;
+  for (;;) {
+    const std::size_t unit = text.starts_with("ms") ? 2 : 1;
+    if (text.empty() || std::string_view("smh").find(text[unit - 1]) == std::string_view::npos) return false;
+    text.remove_prefix(unit);
+    if (text.empty()) return true;
+    if (!digits()) return false;
+  }
+}
+
 class ProviderChecker : CheckContext {
  public:
   explicit ProviderChecker(const CheckContext& context) : CheckContext(context) {}
@@ -53,6 +73,7 @@ class ProviderChecker : CheckContext {
       check_limits();
       check_tls();
       check_proxy();
+      check_kind();
     }
   }
 
@@ -122,6 +143,24 @@ class ProviderChecker : CheckContext {
                         key("base_url"), shown(at_->base_url), root(3)));
     } else if (at_->kind == ProviderKind::kOpenAi && lower(url_->host) == "api.openai.com" && path.empty()) {
       wrong("base_url", fmt::format("{} has no path; write https://api.openai.com/v1", key("base_url")));
+    }
+  }
+
+  // Settings that one kind alone has.
+  void check_kind() {
+    const bool ollama = at_->kind == ProviderKind::kOllama;
+    const std::array<std::pair<std::string_view, bool>, 2> set = {
+        std::pair{std::string_view("keep_alive"), !at_->keep_alive.empty()},
+        std::pair{std::string_view("num_ctx"), at_->num_ctx > 0}};
+    for (const auto& [name, is_set] : set) {
+      if (!is_set || ollama) continue;
+      wrong(name, fmt::format("{} is Ollama's; remove it, or say kind: ollama", key(name)));
+    }
+    if (ollama && !at_->stream_options)
+      wrong("stream_options", fmt::format("{} is of kind openai only; remove it", key("stream_options")));
+    if (ollama && !at_->keep_alive.empty() && !is_keep_alive(at_->keep_alive)) {
+      wrong("keep_alive", fmt::format("{}: \"{}\" is not a time; write one like 10m or 1h30m, or -1 for ever",
+                                      key("keep_alive"), shown(at_->keep_alive)));
     }
   }
 

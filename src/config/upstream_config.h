@@ -91,6 +91,9 @@ struct Provider {
   ProviderHealth health;
   UpstreamTls tls;
   std::string proxy;  // "http://proxy:3128"; empty: HTTPS_PROXY, HTTP_PROXY and NO_PROXY; "none": none
+  bool stream_options = true;  // kOpenAi: streams are asked for their usage; false: the provider refuses that
+  std::string keep_alive;      // kOllama: how long models stay loaded, "10m", "-1" (for ever); empty: its own
+  std::size_t num_ctx = 0;     // kOllama: tokens of context that models are loaded with; 0: their own
   Position position;
 
   friend bool operator==(const Provider&, const Provider&) = default;

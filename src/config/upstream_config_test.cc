@@ -156,6 +156,29 @@ TEST(UpstreamConfig, AProviderHasANameOfItsOwn) {
   EXPECT_THAT(errors_of(with_provider("kind: anthropic")), HasSubstr("must be openai or ollama"));
 }
 
+TEST(UpstreamConfig, SomeSettingsAreOfOneKindOnly) {
+  const std::string address = "http://127.0.0.1:11434";
+  const auto errors = [&](const std::string& settings, const std::string& kind = "ollama") {
+    return errors_of(with_provider("kind: " + kind + "\n    " + settings, address));
+  };
+  const Config config = parsed(with_provider("kind: ollama\n    keep_alive: -1\n    num_ctx: 8192", address));
+  EXPECT_EQ(config.providers[0].keep_alive, "-1");
+  EXPECT_EQ(config.providers[0].num_ctx, 8192U);
+  for (const char* good : {"0", "300", "-1", "10m", "1h30m", "500ms", "-1s"})
+    parsed(with_provider(std::string("kind: ollama\n    keep_alive: ") + good, address));
+  for (const char* bad : {"10 m", "m", "1d", "10m5", "--1", "1.5h", "forever", "-"})
+    EXPECT_THAT(errors(std::string("keep_alive: \"") + bad + "\""),
+                HasSubstr("is not a time; write one like 10m"))
+        << bad;
+  EXPECT_THAT(
+      errors("keep_alive: 10m", "openai"),
+      HasSubstr("waybill.yaml:5: providers[0].keep_alive is Ollama's; remove it, or say kind: ollama"));
+  EXPECT_THAT(errors("num_ctx: 8192", "openai"), HasSubstr("providers[0].num_ctx is Ollama's"));
+  EXPECT_THAT(errors("stream_options: false"),
+              HasSubstr("providers[0].stream_options is of kind openai only"));
+  EXPECT_FALSE(parsed(with_provider("stream_options: false")).providers[0].stream_options);
+}
+
 TEST(UpstreamConfig, ASecretHasOneSource) {
   EXPECT_THAT(errors_of(with_provider("keys: [{}]")),
               HasSubstr("waybill.yaml:4: providers[0].keys[0] must have one of env and file; add where"));

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/json_writer.h"
+#include "upstream/error_body.h"
 #include "upstream/provider.h"
 
 namespace waybill::upstream {
@@ -362,8 +363,11 @@ http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply
   WireRequest request;
   const TargetAddress address = target.provider->address(target.model);
   if (Status prepared = target.provider->dialect().prepare(call, address, request); !prepared) {
-    result.failure = {
-        .kind = FailureKind::kRefused, .message = prepared.error().message, .body = {}, .retry_after = {}};
+    const Error& error = prepared.error();
+    result.failure = {.kind = FailureKind::kRefused,
+                      .message = error.message,
+                      .body = error_body(400, error.message, error.field, to_string(error.code)),
+                      .retry_after = {}};
     co_return result;
   }
   co_await run(work, request, call.max_answer_bytes);

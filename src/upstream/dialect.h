@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "http/response_parser.h"
@@ -78,11 +79,15 @@ class Dialect {
                                        WireRequest& request) const = 0;
   [[nodiscard]] virtual std::unique_ptr<AnswerReader> reader(const Call& call) const = 0;
   // The error of a refusal (a status from 400 on), in OpenAI's format; and its message.
-  virtual std::string refusal(unsigned status, std::string_view body, std::string& message) const = 0;
+  [[nodiscard]] virtual std::string refusal(unsigned status, std::string_view body,
+                                            std::string& message) const = 0;
   // Where to ask whether it is well.
   [[nodiscard]] virtual std::string_view health_path() const noexcept = 0;
   // The request that asks it: a GET of health_path(), or of `path` where that is not empty.
   [[nodiscard]] virtual std::string probe(const TargetAddress& target, std::string_view path) const;
+  // Where to ask for its models; and their names, appended from what it answers. False: it is no such list.
+  [[nodiscard]] virtual std::string_view models_path() const noexcept = 0;
+  [[nodiscard]] virtual bool read_models(std::string_view body, std::vector<std::string>& names) const = 0;
 };
 
 }  // namespace waybill::upstream

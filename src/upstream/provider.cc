@@ -6,6 +6,7 @@
 
 #include "config/base_url.h"
 #include "config/secret.h"
+#include "upstream/ollama/ollama.h"
 #include "upstream/openai/openai.h"
 #include "upstream/proxy.h"
 #include "upstream/request_head.h"
@@ -13,14 +14,14 @@
 namespace waybill::upstream {
 namespace {
 
-std::unique_ptr<const Dialect> make_dialect(config::ProviderKind kind) {
-  switch (kind) {
+std::unique_ptr<const Dialect> make_dialect(const config::Provider& config) {
+  switch (config.kind) {
     case config::ProviderKind::kOpenAi:
-      return make_openai_dialect();
-    case config::ProviderKind::kOllama:
       break;
+    case config::ProviderKind::kOllama:
+      return make_ollama_dialect({.keep_alive = config.keep_alive, .num_ctx = config.num_ctx});
   }
-  return make_openai_dialect();
+  return make_openai_dialect({.stream_options = config.stream_options});
 }
 
 LaneQueueOptions lane_options(const config::ProviderLimits& limits) {
@@ -66,9 +67,7 @@ Result<std::shared_ptr<const http::Origin>> make_origin(const config::Provider& 
 }  // namespace
 
 Provider::Provider(const config::Provider& config)
-    : config_(config),
-      dialect_(make_dialect(config.kind)),
-      lanes_(config.name, lane_options(config.limits)) {}
+    : config_(config), dialect_(make_dialect(config)), lanes_(config.name, lane_options(config.limits)) {}
 
 Result<std::shared_ptr<Provider>> Provider::make(const config::Provider& config) {
   const std::shared_ptr<Provider> made(new Provider(config));

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstddef>
 #include <cstdlib>
+#include <span>
 
 #include <fmt/format.h>
-#include <openssl/evp.h>
+
+#include "base/base64.h"
 
 namespace waybill::upstream {
 namespace {
@@ -30,15 +33,6 @@ std::string lower(std::string_view text) {
   std::string out(text);
   std::ranges::transform(out, out.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-std::string base64(std::string_view bytes) {
-  std::string out(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int size =
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(out.data()),
-                      reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  out.resize(static_cast<std::size_t>(size));
   return out;
 }
 
@@ -74,7 +68,8 @@ Result<std::optional<Proxy>> proxy_for(std::string_view configured, const config
   std::string address(text);
   const std::size_t begin = address.find("://") == std::string::npos ? 0 : address.find("://") + 3;
   if (const std::size_t at = address.find('@', begin); at != std::string::npos) {
-    proxy.authorization = "Basic " + base64(std::string_view(address).substr(begin, at - begin));
+    proxy.authorization =
+        "Basic " + base64(std::as_bytes(std::span(std::string_view(address).substr(begin, at - begin))));
     address.erase(begin, at + 1 - begin);
   }
   if (begin == 0) address.insert(0, "http://");

@@ -8,20 +8,17 @@
 
 #include "base/json_writer.h"
 #include "upstream/answer_frame.h"
+#include "upstream/error_body.h"
 #include "upstream/json_members.h"
+#include "upstream/model_names.h"
 #include "upstream/request_head.h"
 #include "upstream/sse_reader.h"
+#include "upstream/usage_meter.h"
 
 namespace waybill::upstream {
 namespace {
 
 constexpr std::string_view kDoneEvent = "data: [DONE]\n\n";
-
-// An estimate: most providers send a token a frame, and none is shorter than a token.
-std::uint32_t tokens_of(const AnswerFrame& frame) noexcept {
-  constexpr std::size_t kBytesPerToken = 4;
-  return static_cast<std::uint32_t>((frame.content_bytes + kBytesPerToken - 1) / kBytesPerToken);
-}
 
 std::string message_of(const AnswerError& error) {
   std::string message;
@@ -39,7 +36,7 @@ class OpenAiReader final : public AnswerReader {
  public:
   explicit OpenAiReader(const Call& call)
       : hide_usage_(call.request.stream() && !call.request.include_usage()),
-        estimated_prompt_(call.request.prompt_tokens()) {}
+        meter_(call.request.prompt_tokens()) {}
 
   void append(std::string_view bytes) override { events_.append(bytes); }
 
@@ -67,20 +64,15 @@ class OpenAiReader final : public AnswerReader {
 
   std::expected<void, AnswerFault> whole(std::string& body) override {
     const AnswerFrame frame = read_answer(body);
-    if (frame.usage) usage_ = *frame.usage;
+    if (frame.usage) meter_.tell(*frame.usage);
     if (frame.malformed || frame.is_error) return std::unexpected(fault_of(frame));
     if (frame.choices == 0)
       return std::unexpected(AnswerFault{AnswerFault::Kind::kEmpty, 0, "the answer has nothing in it"});
-    told_ = frame.usage.has_value();
-    tokens_seen_ = tokens_of(frame);
+    meter_.count_content(frame.content_bytes);
     return {};
   }
 
-  Usage usage() const noexcept override {
-    if (told_) return usage_;
-    if (tokens_seen_ == 0) return {};
-    return {.prompt = estimated_prompt_, .cached_prompt = 0, .completion = tokens_seen_};
-  }
+  Usage usage() const noexcept override { return meter_.usage(); }
 
  private:
   std::expected<StreamPiece, AnswerFault> read(const SseEvent& event) {
@@ -88,11 +80,8 @@ class OpenAiReader final : public AnswerReader {
     const AnswerFrame frame = read_answer_frame(event.data);
     if (frame.done) return StreamPiece{.events = event.raw, .content = false, .done = true};
     if (frame.malformed || frame.is_error) return std::unexpected(fault_of(frame));
-    if (frame.usage) {
-      usage_ = *frame.usage;
-      told_ = true;
-    }
-    tokens_seen_ += tokens_of(frame);
+    if (frame.usage) meter_.tell(*frame.usage);
+    meter_.count_content(frame.content_bytes);
     finished_ = finished_ || !frame.finish_reason.empty();
     if (frame.is_usage_only() && hide_usage_)
       return StreamPiece{.events = {}, .content = false, .done = false};
@@ -103,15 +92,14 @@ class OpenAiReader final : public AnswerReader {
 
   SseReader events_;
   const bool hide_usage_;
-  const std::uint32_t estimated_prompt_;
-  Usage usage_;
-  bool told_ = false;              // the provider has told the usage
-  bool finished_ = false;          // a finish reason was here
-  std::uint32_t tokens_seen_ = 0;  // estimated, for a provider that does not tell
+  UsageMeter meter_;
+  bool finished_ = false;  // a finish reason was here
 };
 
 class OpenAiDialect final : public Dialect {
  public:
+  explicit OpenAiDialect(OpenAiSettings settings) : settings_(settings) {}
+
   Status prepare(const Call& call, const TargetAddress& target, WireRequest& request) const override {
     const ChatRequest& asked = call.request;
     std::string model;
@@ -119,7 +107,9 @@ class OpenAiDialect final : public Dialect {
     std::array<JsonEdit, 2> edits = {JsonEdit{"model", model}, JsonEdit{"stream_options", std::nullopt}};
     std::size_t count = 1;
     std::string options;
-    if (asked.stream() && !asked.include_usage()) {
+    if (!settings_.stream_options) {
+      ++count;  // without a value: there is to be none
+    } else if (asked.stream() && !asked.include_usage()) {
       options = asked.stream_options_with_usage();
       edits[count++].value = options;
     }
@@ -143,19 +133,23 @@ class OpenAiDialect final : public Dialect {
     if (members.parse(body) && members.find("error") != nullptr &&
         members.find("error")->value.starts_with('{'))
       return std::string(body);
-    std::string told;
-    JsonWriter json(told);
-    json.begin_object().key("error").begin_object().key("message").string(message);
-    json.key("type").string("invalid_request_error").key("param").null();
-    json.key("code").string(fmt::format("status_{}", status)).end_object().end_object();
-    return told;
+    return error_body(status, message);
   }
 
   std::string_view health_path() const noexcept override { return "/models"; }
+  std::string_view models_path() const noexcept override { return "/models"; }
+  bool read_models(std::string_view body, std::vector<std::string>& names) const override {
+    return append_names(body, "data", "id", names);
+  }
+
+ private:
+  const OpenAiSettings settings_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Dialect> make_openai_dialect() { return std::make_unique<OpenAiDialect>(); }
+std::unique_ptr<const Dialect> make_openai_dialect(OpenAiSettings settings) {
+  return std::make_unique<OpenAiDialect>(settings);
+}
 
 }  // namespace waybill::upstream

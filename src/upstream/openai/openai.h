@@ -7,6 +7,11 @@
 
 namespace waybill::upstream {
 
-[[nodiscard]] std::unique_ptr<const Dialect> make_openai_dialect();
+struct OpenAiSettings {
+  // Streams are asked for their usage. False: the provider refuses the field (Mistral), and is not sent it.
+  bool stream_options = true;
+};
+
+[[nodiscard]] std::unique_ptr<const Dialect> make_openai_dialect(OpenAiSettings settings = {});
 
 }  // namespace waybill::upstream

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-namespace waybill::api {
+namespace waybill {
 
 [[nodiscard]] std::string base64(std::span<const std::byte> bytes);
 
-}  // namespace waybill::api
+}  // namespace waybill

@@ -1,8 +1,8 @@
-#include "api/base64.h"
+#include "base/base64.h"
 
 #include <openssl/evp.h>
 
-namespace waybill::api {
+namespace waybill {
 
 std::string base64(std::span<const std::byte> bytes) {
   std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // OpenSSL ends it with a NUL
@@ -13,4 +13,4 @@ std::string base64(std::span<const std::byte> bytes) {
   return text;
 }
 
-}  // namespace waybill::api
+}  // namespace waybill
