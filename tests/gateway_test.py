@@ -314,6 +314,139 @@ class Cached(Gateway):
             thread.join()
         self.assertEqual((answers, self.a.settled()["started"]), ([words()] * 10, 1))
 
+    def test_a_cached_answer_costs_nothing(self):
+        client = self.client(api_key="slow-key")
+        first, headers = self.chat(client, model="kept")
+        self.assertGreater(float(headers["x-waybill-cost-usd"]), 0)
+        _, headers = self.chat(client, model="kept")
+        self.assertEqual((headers["x-waybill-cache"], float(headers["x-waybill-cost-usd"])), ("hit", 0))
+        self.assertEqual((headers["x-waybill-attempts"], headers["x-waybill-model"], headers["x-waybill-target"]), ("0", "kept", "a/mock"))
+        self.assertEqual(headers["x-ratelimit-remaining-requests"], "1")  # it is a request all the same
+        self.assertGreaterEqual(int(headers["x-ratelimit-remaining-tokens"]), 100_000 - first.usage.total_tokens)
+        waybill = self.waybill(headers["x-waybill-request-id"])
+        self.assertEqual((waybill["attempts"], waybill["completion_tokens"], waybill["cost_usd"], waybill["outcome"]), (0, 0, 0, "completed"))
+        self.assertEqual(self.a.settled()["billed"], 1)
+        self.assertIn('waybill_response_cache_total{result="hit"} 1', self.server.get("/metrics", headers=gateway_config.OPS).body)
+
+    def test_a_header_asks_for_the_cache_or_passes_it_by(self):
+        client = self.client()
+        said = [self.chat(client, model=model, extra_headers={"x-waybill-cache": wish})[1].get("x-waybill-cache")
+                for model, wish in (("mock", "use"), ("mock", "use"), ("mock", "no"), ("kept", "use"), ("kept", "no"), ("kept", "use"))]
+        self.assertEqual(said, ["miss", "hit", None, "miss", "bypass", "hit"])
+        self.assertEqual(self.calls(), (4, 0))
+
+    def test_an_error_is_not_cached(self):
+        self.a.rule("status=500")
+        with self.assertRaises(openai.InternalServerError):
+            self.chat(model="kept")
+        self.a.rule("")
+        _, headers = self.chat(model="kept")
+        self.assertEqual(headers["x-waybill-cache"], "miss")
+
+    def stream_call(self):
+        return Call(self.server.port, {"model": "kept", "messages": ASK, "stream": True}, ["authorization: Bearer app-key"])
+
+    def test_a_stream_is_followed_while_it_comes(self):
+        self.a.rule("hang=3;itl=1")
+        with self.stream_call() as leader:
+            leader.read(until=b"w2 ")
+            with self.stream_call() as follower:
+                follower.read(until=b"w2 ")
+                self.assertEqual(follower.headers["x-waybill-cache"], "shared")
+                self.assertEqual(self.a.calls()["started"], 1)
+
+    def test_a_call_goes_on_for_those_who_follow(self):
+        self.a.rule("itl=100")
+        leader = self.stream_call()
+        leader.read(until=b"w1 ")
+        with self.stream_call() as follower:
+            follower.read(until=b"w1 ")
+            leader.leave()
+            self.assertEqual((follower.read().text, follower.is_done), (words(), True))
+        calls = self.a.settled()
+        self.assertEqual((calls["started"], calls["cancelled"]), (1, 0))
+        ledger = self.settled_ledger()
+        self.assertEqual((ledger["completed"], ledger["cancelled"]), (1, 1))
+
+    def test_a_call_that_nobody_waits_for_is_cancelled(self):
+        self.a.rule("itl=20;tokens=100000")
+        calls = [self.stream_call() for _ in range(3)]
+        for call in calls:
+            call.read(until=b"w1 ")
+        for call in calls:
+            call.leave()
+        seen = self.a.settled()
+        self.assertEqual((seen["started"], seen["cancelled"]), (1, 1))
+        self.assertEqual(self.settled_ledger()["cancelled"], 3)
+
+
+class Keyed(Gateway):
+    """Idempotency-Key."""
+
+    def ask(self, key="k", client=None, **more):
+        answer, headers = self.chat(client, extra_headers={"Idempotency-Key": key}, **more)
+        return answer.choices[0].message.content, headers.get("idempotent-replayed")
+
+    def test_the_second_has_the_answer_of_the_first(self):
+        self.assertEqual([self.ask() for _ in range(3)], [(words(), None), (words(), "true"), (words(), "true")])
+        self.assertEqual(self.calls(), (1, 0))
+        self.assertEqual(self.ask("other"), (words(), None))
+        self.assertEqual(self.ask(client=self.client(api_key="ops-key")), (words(), None))  # keys belong to a caller
+        self.assertEqual(self.calls(), (3, 0))
+
+    def test_a_stream_too(self):
+        client = self.client()
+        for _ in range(2):
+            chunks = self.stream(client, extra_headers={"Idempotency-Key": "k"})
+            self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks), words())
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_another_request_under_the_same_key_is_refused(self):
+        self.ask()
+        with self.assertRaises(openai.UnprocessableEntityError) as caught:
+            self.ask(temperature=0.5)
+        self.assertEqual((caught.exception.code, caught.exception.param), ("idempotency_key_reused", "Idempotency-Key"))
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_the_second_waits_while_the_first_is_under_way(self):
+        self.a.rule("delay=1000")
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.ask())) for _ in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(str(replayed) for _, replayed in answers), ["None"] + ["true"] * 4)
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_errors_are_given_again(self):
+        self.a.rule("status=400")
+        for replayed in (None, "true"):
+            with self.assertRaises(openai.BadRequestError) as caught:
+                self.ask()
+            self.assertEqual(caught.exception.response.headers.get("idempotent-replayed"), replayed)
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_who_left_leaves_no_answer(self):
+        self.a.rule("delay=600000;times=1")
+        with self.assertRaises(openai.APIStatusError):
+            self.chat(extra_headers={"Idempotency-Key": "k", "x-waybill-timeout-ms": "300"})
+        self.assertEqual(self.ask(), (words(), None))
+
+    def test_a_key_and_the_cache(self):
+        """A key's first use may be answered from the cache; what it had is replayed."""
+        self.chat(model="kept")
+        _, headers = self.chat(model="kept", extra_headers={"Idempotency-Key": "k"})
+        self.assertEqual((headers["x-waybill-cache"], headers.get("idempotent-replayed")), ("hit", None))
+        self.assertEqual(self.ask(model="kept"), (words(), "true"))
+        self.assertEqual(self.calls(), (1, 0))
+
+    def test_a_key_that_is_too_long(self):
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.ask("k" * 256)
+        self.assertEqual(caught.exception.param, "Idempotency-Key")
+        self.assertEqual(self.calls(), (0, 0))
+
 
 class Moving(Gateway):
     def test_a_provider_is_killed_and_no_request_fails(self):

@@ -21,6 +21,7 @@ enum class ErrorCode : std::uint8_t {
   kOverloaded,        // a bounded queue is full, or the wait would pass the deadline
   kRateLimited,       // a limit of the caller's, or of a provider, is used up for now
   kQuotaExceeded,     // a budget is used up
+  kKeyReused,         // an idempotency key that came with something else before
   kUpstreamFailed,    // a provider could not be reached, or did not answer as it should
   kUpstreamTimeout,   // a provider took longer than it may
   kDeadlineExceeded,  // the deadline passed while it waited or ran

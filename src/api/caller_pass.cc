@@ -31,8 +31,8 @@ void add_rate_headers(std::string_view what, const upstream::CallerAccount::Rate
 }  // namespace
 
 Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstream::Model& model) {
+  answered_ = false;
   if (call.caller == nullptr || !call.caller->account) return {};
-  upstream::CallerAccount& account = *call.caller->account;
   const std::uint32_t answer = upstream::expected_answer_tokens(request);
   upstream::CallerDemand demand = {
       .model = request.model(), .tokens = std::uint64_t{request.prompt_tokens()} + answer, .nano_usd = 0};
@@ -41,19 +41,34 @@ Status Pass::admit(Call& call, const upstream::ChatRequest& request, const upstr
         *model.pool.front().target, request.model(),
         {.prompt = request.prompt_tokens(), .cached_prompt = 0, .completion = request.max_tokens()});
   }
+  return admit(call, demand);
+}
+
+Status Pass::admit_answered(Call& call, const upstream::ChatRequest& request) {
+  answered_ = true;
+  if (call.caller == nullptr || !call.caller->account) return {};
+  return admit(call, upstream::CallerDemand{.model = request.model(), .tokens = 0, .nano_usd = 0});
+}
+
+Status Pass::admit(Call& call, const upstream::CallerDemand& demand) {
+  upstream::CallerAccount& account = *call.caller->account;
+  pass_.reset();
   const upstream::CallerTime time = both_clocks();
   auto admitted = account.admit(demand, time);
-  const upstream::CallerAccount::Rates rates = account.rates(time.now);
-  add_rate_headers("requests", rates.requests, call.response());
-  add_rate_headers("tokens", rates.tokens, call.response());
+  if (!std::exchange(told_, true)) {
+    const upstream::CallerAccount::Rates rates = account.rates(time.now);
+    add_rate_headers("requests", rates.requests, call.response());
+    add_rate_headers("tokens", rates.tokens, call.response());
+  }
   if (!admitted) return std::unexpected(std::move(admitted.error().error));
   pass_.emplace(std::move(*admitted));
   return {};
 }
 
 void Pass::settle(const upstream::Outcome& outcome) {
-  // What never reached a provider has used nothing.
-  if (!pass_ || outcome.facts.attempts == 0) return;
+  // What never reached a provider has used nothing, but for what another's call has answered.
+  const bool is_answer = outcome.facts.attempts > 0 || (answered_ && !outcome.facts.target.empty());
+  if (!pass_ || !is_answer) return;
   pass_->settle(std::uint64_t{outcome.usage.prompt} + outcome.usage.completion, outcome.cost_nano_usd,
                 both_clocks());
 }

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "api/caller_pass.h"
+#include "api/answer_reuse.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/model_answer.h"
@@ -25,7 +25,7 @@ void add_choice_headers(const ModelChoice& choice, http::Response& response) {
 }
 
 void add_fact_headers(const AnswerFacts& facts, http::Response& response) {
-  if (facts.attempts == 0) return;
+  if (facts.model.empty()) return;
   response.add_header("x-waybill-model", facts.model);
   response.add_header("x-waybill-target", facts.target);
   response.add_header("x-waybill-attempts", fmt::format("{}", facts.attempts));
@@ -35,7 +35,8 @@ void add_fact_headers(const AnswerFacts& facts, http::Response& response) {
 // A stream, on the connection that asked for it.
 class ExchangeReply final : public upstream::Reply {
  public:
-  ExchangeReply(Call& call, const ModelChoice& choice) : call_(call), choice_(choice) {}
+  ExchangeReply(Call& call, const ModelChoice& choice, const ReusedCall& reused)
+      : call_(call), choice_(choice), reused_(reused) {}
 
   void begin(const AnswerFacts& facts) override {
     http::Response& response = call_.response();
@@ -44,6 +45,7 @@ class ExchangeReply final : public upstream::Reply {
     response.add_header("X-Accel-Buffering", "no");  // a proxy in between is not to hold frames back
     add_choice_headers(choice_, response);
     add_fact_headers(facts, response);
+    reused_.add_headers(response);
     add_id_headers(call_);
   }
   http::Task<bool> write(std::string_view events) override { return call_.exchange.write_body(events); }
@@ -51,6 +53,7 @@ class ExchangeReply final : public upstream::Reply {
  private:
   Call& call_;
   const ModelChoice& choice_;
+  const ReusedCall& reused_;
 };
 
 upstream::Lane lane_of(const http::Request& request) noexcept {
@@ -84,13 +87,11 @@ http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation opera
   Result<ModelChoice> choice = co_await choose_model(gateway, call, request);
   if (!choice) co_return std::unexpected(std::move(choice.error()));
 
-  Pass pass;
-  if (Status admitted = pass.admit(call, request, *choice->model); !admitted) co_return admitted;
-
+  ReusedCall reused(call, request, *choice);
+  if (Status prepared = reused.prepare(operation); !prepared) co_return prepared;
   http::Exchange& exchange = call.exchange;
-  http::Cancellation cancellation;
-  exchange.watch_for_hang_up([&cancellation] { cancellation.request(); });
-  if (exchange.cancelled()) cancellation.request();
+  exchange.watch_for_hang_up([&reused] { reused.hang_up(); });
+  if (exchange.cancelled()) reused.hang_up();
   const std::string id = to_string(call.waybill.id());
   const config::Gateway& settings = call.deployment->config().gateway;
   const upstream::Call asked = {
@@ -106,20 +107,20 @@ http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation opera
       .request_id = id,
       .traceparent = call.request().header("traceparent"),
       .tracestate = call.request().header("tracestate"),
-      .cancellation = cancellation,
+      .cancellation = reused.cancellation(),
       .loop = exchange.loop(),
       .waybill = call.waybill,
   };
-  ExchangeReply reply(call, *choice);
+  ExchangeReply reply(call, *choice, reused);
   const char* activity = exchange.loop().set_activity(nullptr);
-  upstream::Outcome outcome =
-      co_await gateway.dispatcher().run(asked, *call.deployment->catalog, *choice->model, reply);
+  upstream::Outcome outcome = co_await reused.run(gateway.answers(), gateway.dispatcher(),
+                                                  gateway.telemetry().metrics(), asked, reply);
   exchange.loop().set_activity(activity);
-  pass.settle(outcome);
   if (exchange.body_begun()) {
     if (outcome.error) co_return std::unexpected(std::move(*outcome.error));
     co_return Status{};
   }
+  reused.add_headers(call.response());
   if (outcome.error && outcome.body.empty()) {
     add_choice_headers(*choice, call.response());
     add_fact_headers(outcome.facts, call.response());

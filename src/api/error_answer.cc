@@ -30,6 +30,8 @@ Problem problem_of(ErrorCode code) noexcept {
       return {429, "rate_limit_error", "rate_limit_exceeded", Outcome::kRejected};
     case ErrorCode::kQuotaExceeded:
       return {429, "insufficient_quota", "insufficient_quota", Outcome::kRejected};
+    case ErrorCode::kKeyReused:
+      return {422, "invalid_request_error", "idempotency_key_reused", Outcome::kRejected};
     case ErrorCode::kUpstreamFailed:
       return {502, "upstream_error", "upstream_failed", Outcome::kFailed};
     case ErrorCode::kUpstreamTimeout:

@@ -147,6 +147,7 @@ void Gateway::publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring 
   std::shared_ptr<const route::Engine> engine = engines_.current();
   std::string models = models_json(*engine, *catalog);
   keys.open_accounts(accounts_);
+  answers_.limit(engine->config().gateway.cache_bytes);
   auto next = std::make_shared<const Deployment>(std::move(engine), std::move(catalog), std::move(keys),
                                                  std::move(models));
   const std::lock_guard lock(deployment_mutex_);
@@ -326,6 +327,7 @@ void Gateway::refresh_metrics() {
   const embed::EmbeddingStats embeddings = current->engine->embeddings().stats();
   metrics.embedding_queue_tokens.set(static_cast<double>(embeddings.batcher.queued_tokens));
   metrics.waiting_texts.set(static_cast<double>(stats.waiting_texts));
+  metrics.response_cache_bytes.set(static_cast<double>(answers_.bytes()));
   const std::lock_guard lock(counted_mutex_);
   count_cache();
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "api/answer_store.h"
 #include "api/conversations.h"
 #include "api/deployment.h"
 #include "api/endpoint.h"
@@ -62,6 +63,7 @@ class Gateway final : public http::Handler {
   [[nodiscard]] telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
   [[nodiscard]] upstream::Dispatcher& dispatcher() noexcept { return dispatcher_; }
   [[nodiscard]] Conversations& conversations() noexcept { return conversations_; }
+  [[nodiscard]] AnswerStore& answers() noexcept { return answers_; }
   [[nodiscard]] const GatewayOptions& options() const noexcept { return options_; }
 
  private:
@@ -77,6 +79,7 @@ class Gateway final : public http::Handler {
   route::EngineSlot engines_;
   upstream::Dispatcher dispatcher_;
   Conversations conversations_;
+  AnswerStore answers_;
   CallerAccounts accounts_;
   mutable std::mutex deployment_mutex_;
   // Guarded by deployment_mutex_, as the next: every deployment that a request may still use.

@@ -26,6 +26,8 @@ std::string_view to_string(ErrorCode code) noexcept {
       return "rate_limited";
     case ErrorCode::kQuotaExceeded:
       return "quota_exceeded";
+    case ErrorCode::kKeyReused:
+      return "key_reused";
     case ErrorCode::kUpstreamFailed:
       return "upstream_failed";
     case ErrorCode::kUpstreamTimeout:

@@ -40,6 +40,7 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
     case ErrorCode::kOverloaded:
     case ErrorCode::kRateLimited:
     case ErrorCode::kQuotaExceeded:
+    case ErrorCode::kKeyReused:
     case ErrorCode::kUpstreamFailed:
     case ErrorCode::kUpstreamTimeout:
     case ErrorCode::kDeadlineExceeded:

@@ -166,7 +166,9 @@ void describe(Visitor& v, Gateway& g) {
            g.retry_budget);
   v.integer({"retry_floor", "So many retries in ten seconds are allowed whatever that share is."}, kCalls,
             g.retry_floor);
-  v.size({"cache_size", "Memory for answers that are kept, where a model's cache is on."}, g.cache_bytes);
+  v.size({"cache_size",
+          "Memory for answers that are kept: half for the response cache, half for Idempotency-Keys."},
+         g.cache_bytes);
   v.size({"max_answer_size", "Of a call that does not stream; a longer answer is an error."},
          g.max_answer_bytes);
 }

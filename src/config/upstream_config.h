@@ -138,11 +138,12 @@ enum class Conversation : std::uint8_t { kLastMessage, kWindows };
 struct Gateway {
   Conversation conversation = Conversation::kLastMessage;
   Duration sticky =
-      std::chrono::minutes(30);         // a conversation keeps its model this long after a call; zero: never
-  std::size_t max_attempts = 4;         // calls to providers for one call of a client
-  double retry_budget = 0.2;            // retries, as a share of the calls of the last ten seconds
-  std::size_t retry_floor = 10;         // so many retries in ten seconds are always allowed
-  std::size_t cache_bytes = 64U << 20;  // answers that are kept, where a model's cache is on
+      std::chrono::minutes(30);  // a conversation keeps its model this long after a call; zero: never
+  std::size_t max_attempts = 4;  // calls to providers for one call of a client
+  double retry_budget = 0.2;     // retries, as a share of the calls of the last ten seconds
+  std::size_t retry_floor = 10;  // so many retries in ten seconds are always allowed
+  std::size_t cache_bytes =
+      64U << 20;  // answers that are kept: for the response cache and for Idempotency-Keys
   std::size_t max_answer_bytes = 64U << 20;  // of a call that does not stream
 };
 

@@ -33,6 +33,8 @@ ProgramMetrics::ProgramMetrics(Registry& registry)
       lane_waiting(registry.gauges("waybill_lane_waiting")),
       tokens(registry.counters("waybill_tokens_total")),
       cost_usd(registry.counters("waybill_cost_usd_total")),
+      response_cache(registry.counters("waybill_response_cache_total")),
+      response_cache_bytes(registry.gauges("waybill_response_cache_bytes").with({})),
       log_lines_dropped(registry.counters("waybill_log_lines_dropped_total").with({})),
       file_lines_dropped(registry.counters("waybill_file_lines_dropped_total").with({})),
       trace_spans_exported(registry.counters("waybill_trace_spans_exported_total").with({})),

@@ -38,6 +38,8 @@ struct ProgramMetrics {
   Family<Gauge>& lane_waiting;        // provider, lane
   Family<Counter>& tokens;            // model, kind
   Family<Counter>& cost_usd;          // model; counted in 1e-9 US dollars
+  Family<Counter>& response_cache;    // result: hit, miss, shared, bypass, replayed
+  Gauge& response_cache_bytes;
   Counter& log_lines_dropped;
   Counter& file_lines_dropped;
   Counter& trace_spans_exported;

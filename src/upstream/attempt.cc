@@ -158,15 +158,6 @@ http::Task<> read_answer(Work& work, std::size_t most) {
   work.result.body = std::move(body);
 }
 
-// The events that say to a client that its stream has no proper end.
-std::string error_event(std::string_view message, std::string_view code) {
-  std::string event = R"(data: {"error":{"message":)";
-  JsonWriter(event).string(message);
-  event += fmt::format(R"(,"type":"upstream_error","param":null,"code":"{}"}}}})", code);
-  event += "\n\n";
-  return event;
-}
-
 class StreamRelay {
  public:
   explicit StreamRelay(Work& work) : work_(work), headers_at_(now()) {}
@@ -344,6 +335,14 @@ http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_
 }
 
 }  // namespace
+
+std::string error_event(std::string_view message, std::string_view code) {
+  std::string event = R"(data: {"error":{"message":)";
+  JsonWriter(event).string(message);
+  event += fmt::format(R"(,"type":"upstream_error","param":null,"code":"{}"}}}})", code);
+  event += "\n\n";
+  return event;
+}
 
 http::Task<AttemptResult> attempt(const Call& call, Target& target, Reply& reply, const AnswerFacts& facts,
                                   http::Resolver& resolver, RateReservation& rates) {

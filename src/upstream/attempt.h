@@ -31,6 +31,9 @@ struct AttemptResult {
   Duration first_token{};  // of a stream: from the call to its first content; zero: there was none
 };
 
+// The event that says to a client that its stream has no proper end.
+[[nodiscard]] std::string error_event(std::string_view message, std::string_view code);
+
 // Calls `target`. A stream goes to `reply` as it comes, from its first content on; a kept connection that
 // turns out to have ended is replaced once. The provider sees its connection close as soon as the call is
 // cancelled, or expires. `rates` is told what becomes of it: that it was sent, what the provider says of its
