@@ -151,6 +151,13 @@ class Names(Gateway):
         _, headers = self.chat(model="b/mock")
         self.assertEqual((headers["x-waybill-target"], self.calls()), ("b/mock", (0, 1)))
 
+    def test_a_model_that_a_provider_has_and_nobody_configured(self):
+        _, headers = self.chat(model="b/any-model")
+        self.assertEqual((headers["x-waybill-model"], headers["x-waybill-target"]), ("b/any-model", "b/any-model"))
+        self.assertEqual(json.loads(self.b.requests()[-1]["body"])["model"], "any-model")
+        counted = [line for line in self.server.get("/metrics", headers=gateway_config.OPS).body.decode().splitlines() if "any-model" in line]
+        self.assertEqual(counted, [], "names that clients make up are no labels")
+
     def test_a_route_by_its_name(self):
         _, headers = self.chat(model="legal", messages=[{"role": "user", "content": CODING}])  # what is said does not matter
         self.assertEqual((headers["x-waybill-route"], headers["x-waybill-model"], headers["x-waybill-target"]), ("legal", "claude", "b/mock-large"))

@@ -82,6 +82,11 @@ class InFlight {
   LoadMeter& load_;
 };
 
+// "provider/model", where the call asks for a provider's model by its own name.
+std::string name_of(const Model& model, const Call& call) {
+  return model.name.ends_with('/') ? model.name + std::string(call.model) : model.name;
+}
+
 std::string_view result_name(const AttemptResult& result) {
   switch (result.end) {
     case End::kAnswered:
@@ -209,7 +214,7 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
     co_return;
   }
   ++facts.attempts;
-  facts.model = model.name;
+  facts.model = name_of(model, call);
   facts.target = target.model.empty() ? target.name + std::string(call.model) : target.name;
   AttemptResult result;
   {
@@ -285,7 +290,9 @@ void Dispatcher::account(Run& run, const Target& target, const AttemptResult& re
   usage.cached_prompt += used.cached_prompt;
   usage.completion += used.completion;
   run.outcome.cost_nano_usd += cost;
-  const std::string_view model = run.outcome.facts.model;
+  // What is asked for by its own name could be anything: its target stands for it, "provider/".
+  const std::string_view model =
+      target.model.empty() ? std::string_view(target.name) : std::string_view(run.outcome.facts.model);
   if (used.prompt != 0) metrics_.tokens.with({model, "prompt"}).add(used.prompt);
   if (used.cached_prompt != 0) metrics_.tokens.with({model, "cached"}).add(used.cached_prompt);
   if (used.completion != 0) metrics_.tokens.with({model, "completion"}).add(used.completion);
@@ -310,12 +317,13 @@ void Dispatcher::conclude(Run& run, const Model& model) {
     return run.end(std::move(error));
   }
   if (run.refused) return run.end(std::move(*run.refused));
-  Error error = {.code = cooling ? ErrorCode::kRateLimited : ErrorCode::kOverloaded,
-                 .message = fmt::format("No target of the model \"{}\" can be called now: {}.", model.name,
-                                        cooling ? "its providers have asked to be left alone for a while"
-                                                : "all have failed too often and are tried again later"),
-                 .field = {},
-                 .retry_after = wait};
+  Error error = {
+      .code = cooling ? ErrorCode::kRateLimited : ErrorCode::kOverloaded,
+      .message = fmt::format("No target of the model \"{}\" can be called now: {}.", name_of(model, run.call),
+                             cooling ? "its providers have asked to be left alone for a while"
+                                     : "all have failed too often and are tried again later"),
+      .field = {},
+      .retry_after = wait};
   run.end(std::move(error));
 }
 
