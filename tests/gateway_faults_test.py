@@ -320,6 +320,19 @@ class Settings(Providers):
         self.assertEqual((call.status, call.headers["x-waybill-model"], call.headers["x-waybill-target"]), (200, "spare", "b/mock"), call)
         self.check_nothing_is_held()
 
+    def test_nothing_is_tried_again_for_a_client_that_left_in_a_backoff(self):
+        config = CONFIG.replace("cooldown: 1h, max_cooldown: 1h", "failures: 1000").replace("retry_floor: 1000", "retry_floor: 1000, max_attempts: 100")
+        self.start({"a": "status=500", "b": "status=500"}, config)
+        call = self.send(PLAIN)
+        self.b.wait_for(lambda calls: calls["failed"] == 3)  # the next pause is up to 400 ms, and those after it up to 2 s
+        call.leave()
+        self.server.settled_ledger()
+        calls = self.a.settled()["started"] + self.b.settled()["started"]
+        self.assertEqual(self.server.get(f"/v1/requests/{self.last_id}").json["outcome"], "cancelled")
+        time.sleep(2.5)
+        self.assertEqual(self.a.settled()["started"] + self.b.settled()["started"], calls)
+        self.check_nothing_is_held()
+
     def test_a_call_may_be_let_go_on_when_its_client_has_left(self):
         config = CONFIG.replace("targets: [{provider: a, priority: 0}, {provider: b, priority: 1}]",
                                 "finish_abandoned: true\n    targets: [{provider: a}]")
