@@ -48,4 +48,4 @@ def text(a, b, more=""):
 
 def open_text(a, b):
     """The same for everybody: without keys."""
-    return text(a, b).removeprefix(KEYS)
+    return text(a, b).replace(KEYS, "")
