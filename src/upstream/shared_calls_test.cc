@@ -275,7 +275,9 @@ TEST_F(SharedCallsTest, TheLastWhoLeavesCancelsIt) {
 
 TEST_F(SharedCallsTest, WhoComesWhileACallIsBeingCancelledMakesAnother) {
   a_.ask(cached_);
+  turn();
   b_.ask(cached_);
+  a_.send("one ");
   turn();
   a_.hang_up();
   turn();
@@ -284,6 +286,8 @@ TEST_F(SharedCallsTest, WhoComesWhileACallIsBeingCancelledMakesAnother) {
   EXPECT_EQ(a_.abandoned, 0U);
   Client d(there_);
   d.ask(cached_);
+  while (there_.context().poll() > 0) continue;
+  EXPECT_EQ(a_.abandoned, 0U);
   turn();
   EXPECT_EQ(a_.abandoned, 1U);
   EXPECT_TRUE(d.leads);
@@ -345,6 +349,7 @@ TEST_F(SharedCallsTest, ARefusalIsSharedAndNotKept) {
 TEST_F(SharedCallsTest, AStreamThatIsCutIsCutForAll) {
   a_.ask(cached_);
   b_.ask(cached_);
+  turn();
   a_.send("one ");
   a_.send("error ");
   a_.fail(ErrorCode::kUpstreamFailed, true);
