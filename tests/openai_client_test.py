@@ -91,7 +91,7 @@ class Clients(blackbox.Case):
                     (openai.NotFoundError, lambda: embed(model="text-embedding-3-small", input="a"), "model", "not_found"),
                     (openai.NotFoundError, lambda: client.models.retrieve("nothing"), "model", "not_found"),
                     (openai.APIStatusError, lambda: embed(model=MODEL, input="a" * 100_000), None, "body_too_large"),
-                    (openai.NotFoundError, lambda: client.completions.create(model="a", prompt="b"), None, "not_found"),
+                    (openai.NotFoundError, lambda: client.completions.create(model="a", prompt="b"), "model", "not_found"),
                     (openai.InternalServerError, lambda: embed(model=MODEL, input="a", extra_headers={"x-waybill-timeout-ms": "0.0001"}),
                      None, "deadline_exceeded")]:
                 with self.subTest(code=code, param=param), self.assertRaises(raises) as caught:
