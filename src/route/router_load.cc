@@ -68,13 +68,8 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   describe_routes(config);
   if (training.utterances() == 0) return {};
 
-  constexpr std::size_t kFewRoutes = 4;  // more of them are each other's background
-  const bool background =
-      config.head.scoring == config::Scoring::kKernel && config.routes.size() <= kFewRoutes;
-  if (background) add_background(training);
   EmbedReport embedded = embed_training_set(training, reference(), text, options.threads,
                                             config.cache_folder / "utterances.bin", options.progress);
-  if (background) drop_familiar_background(training);
   stats.embedded = embedded.embedded;
   stats.embed_seconds = embedded.seconds;
   stats.notes.insert(stats.notes.end(), embedded.notes.begin(), embedded.notes.end());

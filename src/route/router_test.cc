@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "route/background_prompts.h"
 #include "route/fit.h"
 #include "route/test_model.h"
 
@@ -261,32 +260,9 @@ TEST_F(RouterTest, AnUtteranceInTwoRoutesLeavesTheOthersAlone) {
   EXPECT_LT(torn.runners_up[0].score, 0.95F) << "it stands in two routes, and no probability can be near one";
 }
 
-TEST_F(RouterTest, TwoRoutesOfThreeUtterancesLeaveTheRestToTheDefault) {
-  config_.routes = {
-      make_route("coding", {"why does my program segfault?", "write a function that parses a date",
-                            "how do I undo the last git commit?"}),
-      make_route("legal", {"is this clause enforceable?", "what does indemnify mean in this contract?",
-                           "can my landlord keep the deposit?"})};
-  const auto router = load();
-  for (const char* text : {"hi, my friend", "is it going to rain in Berlin", "what novel should I read next",
-                           "how long do I boil an egg"})
-    EXPECT_EQ(router->decide(text, scratch_).tier, Tier::kDefault) << text;
-  EXPECT_EQ(router->decide("the compiler says undefined reference", scratch_).route, "coding");
-  EXPECT_EQ(router->decide("can I sue my neighbour", scratch_).route, "legal");
-}
-
-TEST_F(RouterTest, ARouteAboutTheEverydayHasIt) {
-  config_.routes.push_back(
-      make_route("kitchen", {"how do I cook rice?", "a recipe for pancakes", "which wine goes with fish?",
-                             "how long do I boil an egg?"}));
-  const auto router = load();
-  EXPECT_EQ(router->decide("how do I cook rice", scratch_).route, "kitchen");
-  EXPECT_EQ(router->decide("give me a recipe for pancakes", scratch_).route, "kitchen");
-}
-
 TEST_F(RouterTest, ARestartEmbedsAndFitsNothing) {
   const auto first = load();
-  EXPECT_EQ(first->load_stats().embedded, 15U + kBackgroundPrompts.size());
+  EXPECT_EQ(first->load_stats().embedded, 15U);
   EXPECT_FALSE(first->load_stats().head_from_cache);
   const auto second = load();
   EXPECT_EQ(second->load_stats().embedded, 0U);
@@ -313,7 +289,7 @@ TEST_F(RouterTest, ADamagedCacheIsMadeAnew) {
     std::ofstream(file.path(), std::ios::binary | std::ios::trunc) << "rubbish";
   }
   const auto router = load();
-  EXPECT_EQ(router->load_stats().embedded, 15U + kBackgroundPrompts.size());
+  EXPECT_EQ(router->load_stats().embedded, 15U);
   EXPECT_THAT(router->load_stats().notes, testing::Contains(HasSubstr("damaged")));
   EXPECT_EQ(load()->load_stats().embedded, 0U);
 }

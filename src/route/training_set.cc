@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <numeric>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "route/background_prompts.h"
 #include "route/utterance_cache.h"
 
 namespace waybill::route {
@@ -79,32 +77,6 @@ TrainingSet collect_training_set(const config::Config& config, const Dataset& ex
   for (const config::Utterance& utterance : config.head.out_of_scope) adder.add(utterance.text);
   for (const std::string_view text : extra[""]) adder.add(text);
   return set;
-}
-
-void add_background(TrainingSet& set) {
-  set.texts.insert(set.texts.end(), kBackgroundPrompts.begin(), kBackgroundPrompts.end());
-}
-
-void drop_familiar_background(TrainingSet& set) {
-  constexpr float kFamiliar = 0.5F;
-  const auto row = [&set](std::size_t i) { return std::span(set.embeddings).subspan(i * set.dim, set.dim); };
-  const auto is_familiar = [&](std::size_t i) {
-    for (std::size_t j = 0; j < set.utterances(); ++j) {
-      if (std::inner_product(row(i).begin(), row(i).end(), row(j).begin(), 0.0F) >= kFamiliar) return true;
-    }
-    return false;
-  };
-  std::size_t kept = set.texts.size() - kBackgroundPrompts.size();
-  for (std::size_t i = kept; i < set.texts.size(); ++i) {
-    if (is_familiar(i)) continue;
-    if (i != kept) {
-      set.texts[kept] = std::move(set.texts[i]);
-      std::ranges::copy(row(i), row(kept).begin());
-    }
-    ++kept;
-  }
-  set.texts.resize(kept);
-  set.embeddings.resize(kept * set.dim);
 }
 
 EmbedReport embed_training_set(TrainingSet& set, const embed::Model& model, const embed::TextOptions& options,

@@ -39,14 +39,6 @@ struct TrainingSet {
 [[nodiscard]] TrainingSet collect_training_set(const config::Config& config, const Dataset& examples,
                                                std::size_t& ignored);
 
-// Adds the background prompts to what belongs to no route, before the set is embedded. With two or three
-// routes there is little else that tells a head what they are not about (docs/decisions/0009).
-void add_background(TrainingSet& set);
-
-// Takes those out again that are like an utterance (cosine 0.5 or more), once the set is embedded: a route is
-// about them.
-void drop_familiar_background(TrainingSet& set);
-
 struct EmbedReport {
   std::size_t embedded = 0;  // those that the cache did not have
   double seconds = 0;
