@@ -20,12 +20,20 @@ std::string reset_text(Duration reset) {
   return fmt::format("{}m{}s", ms / 60'000, ms % 60'000 / 1000);
 }
 
-void add_rate_headers(std::string_view what, const upstream::CallerAccount::Rate& rate,
+struct RateHeaders {
+  std::string_view limit, remaining, reset;
+};
+constexpr RateHeaders kRequests = {"x-ratelimit-limit-requests", "x-ratelimit-remaining-requests",
+                                   "x-ratelimit-reset-requests"};
+constexpr RateHeaders kTokens = {"x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens",
+                                 "x-ratelimit-reset-tokens"};
+
+void add_rate_headers(const RateHeaders& names, const upstream::CallerAccount::Rate& rate,
                       http::Response& response) {
   if (rate.limit == 0) return;
-  response.add_header(fmt::format("x-ratelimit-limit-{}", what), fmt::format("{}", rate.limit));
-  response.add_header(fmt::format("x-ratelimit-remaining-{}", what), fmt::format("{}", rate.remaining));
-  response.add_header(fmt::format("x-ratelimit-reset-{}", what), reset_text(rate.reset));
+  response.add_header(names.limit, rate.limit);
+  response.add_header(names.remaining, rate.remaining);
+  response.add_header(names.reset, reset_text(rate.reset));
 }
 
 }  // namespace
@@ -57,8 +65,8 @@ Status Pass::admit(Call& call, const upstream::CallerDemand& demand) {
   auto admitted = account.admit(demand, time);
   if (!std::exchange(told_, true)) {
     const upstream::CallerAccount::Rates rates = account.rates(time.now);
-    add_rate_headers("requests", rates.requests, call.response());
-    add_rate_headers("tokens", rates.tokens, call.response());
+    add_rate_headers(kRequests, rates.requests, call.response());
+    add_rate_headers(kTokens, rates.tokens, call.response());
   }
   if (!admitted) return std::unexpected(std::move(admitted.error().error));
   pass_.emplace(std::move(*admitted));

@@ -1,8 +1,6 @@
 // POST /v1/chat/completions and /v1/completions: a model answers, at once or as a stream.
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "api/answer_reuse.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
@@ -21,15 +19,15 @@ void add_choice_headers(const ModelChoice& choice, http::Response& response) {
   if (!choice.route.empty()) response.add_header("x-waybill-route", choice.route);
   if (choice.tier.empty()) return;
   response.add_header("x-waybill-tier", choice.tier);
-  if (choice.score > 0) response.add_header("x-waybill-score", fmt::format("{:.4f}", choice.score));
+  if (choice.score > 0) response.add_header("x-waybill-score", static_cast<double>(choice.score), 4);
 }
 
 void add_fact_headers(const AnswerFacts& facts, http::Response& response) {
   if (facts.model.empty()) return;
   response.add_header("x-waybill-model", facts.model);
   response.add_header("x-waybill-target", facts.target);
-  response.add_header("x-waybill-attempts", fmt::format("{}", facts.attempts));
-  response.add_header("x-waybill-queue-ms", fmt::format("{:.3f}", seconds(facts.queued) * 1000));
+  response.add_header("x-waybill-attempts", std::uint64_t{facts.attempts});
+  response.add_header("x-waybill-queue-ms", seconds(facts.queued) * 1000, 3);
 }
 
 // A stream, on the connection that asked for it.
@@ -65,8 +63,7 @@ void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, s
   http::Response& response = call.response();
   add_choice_headers(choice, response);
   add_fact_headers(outcome.facts, response);
-  response.add_header("x-waybill-cost-usd",
-                      fmt::format("{:.9f}", static_cast<double>(outcome.cost_nano_usd) * 1e-9));
+  response.add_header("x-waybill-cost-usd", static_cast<double>(outcome.cost_nano_usd) * 1e-9, 9);
   response.status = outcome.status;
   response.body = std::move(body);
 }

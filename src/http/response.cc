@@ -18,6 +18,19 @@ void Response::add_header(std::string_view name, std::string_view value) {
   headers.append(name).append(": ").append(value).append("\r\n");
 }
 
+void Response::add_header(std::string_view name, std::uint64_t value) {
+  std::array<char, 24> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  headers.append(name).append(": ").append(text.data(), end).append("\r\n");
+}
+
+void Response::add_header(std::string_view name, double value, int decimals) {
+  std::array<char, 64> text;
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
+  if (error == std::errc()) headers.append(name).append(": ").append(text.data(), end).append("\r\n");
+}
+
 void Response::clear() {
   status = 200;
   content_type = "application/json";

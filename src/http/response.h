@@ -16,6 +16,8 @@ struct Response {
 
   // A value with a line break or another control character in it is left out: no response splitting.
   void add_header(std::string_view name, std::string_view value);
+  void add_header(std::string_view name, std::uint64_t value);
+  void add_header(std::string_view name, double value, int decimals);
   void clear();
 };
 
