@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -15,10 +16,8 @@
 namespace waybill::http {
 namespace {
 
-constexpr std::size_t kReadBytes = 4U << 10;  // streams come in small pieces, and there are many at a time
-constexpr std::size_t kMostReadBytes = 64U << 10;  // grows to it where more comes
-constexpr std::size_t kKeptBytes = 16U << 10;      // larger buffers are given back between responses
-constexpr std::size_t kJoinedBytes = 64U << 10;    // a body up to this is sent in one piece with its head
+constexpr std::size_t kKeptBytes = 16U << 10;    // larger buffers are given back between responses
+constexpr std::size_t kJoinedBytes = 64U << 10;  // a body up to this is sent in one piece with its head
 
 // A descriptor until a stream owns it.
 class Descriptor {
@@ -242,38 +241,31 @@ Task<ClientResult<void>> ClientConnection::send(std::string_view head, std::stri
   if (joined) out_.append(body);
   ClientResult<void> sent = co_await write(out_);
   if (sent && !joined) sent = co_await write(body);
-  if (out_.capacity() > kKeptBytes) std::string().swap(out_);
+  std::string().swap(out_);  // thousands of streams may wait for their answers
   co_return sent;
 }
 
 // Waits until something has come, and appends it to in_.
+// A connection that waits holds only bytes that have come: they are read into a buffer of the loop.
 Task<ClientResult<bool>> ClientConnection::read_more(bool wait_first) {
   if (in_begin_ == in_.size()) {
     in_.clear();
     in_begin_ = 0;
   }
-  const std::size_t before = in_.size();
-  const std::size_t room = std::clamp(in_.capacity() - before, kReadBytes, kMostReadBytes);
   if (wait_first && !cancelled_) {
     (void)co_await stream_->wait(IoState::kWantRead);
     if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "nothing came in time");
   }
   for (;;) {
-    IoResult got;
-    in_.resize_and_overwrite(before + room, [&](char* data, std::size_t /*size*/) {
-      got = stream_->read(data + before, room);
-      return before + (got.state == IoState::kDone ? got.bytes : 0);
-    });
+    const std::span<char> buffer = loop_.read_buffer();
+    const IoResult got = stream_->read(buffer.data(), buffer.size());
     if (got.state == IoState::kDone) {
-      // What filled its buffer probably goes on: the next read takes more at once.
-      if (got.bytes == room && room < kMostReadBytes) in_.reserve(before + 2 * room);
+      in_.append(buffer.data(), got.bytes);
       answered_ = true;
       co_return true;
     }
-    if (got.state == IoState::kClosed || got.state == IoState::kFailed) {
-      if (got.state == IoState::kFailed) co_return failure(ClientFault::kClosed, "the connection was reset");
-      co_return false;
-    }
+    if (got.state == IoState::kFailed) co_return failure(ClientFault::kClosed, "the connection was reset");
+    if (got.state == IoState::kClosed) co_return false;
     if (!cancelled_) (void)co_await stream_->wait(got.state);
     if (expired_ || cancelled_) co_return failure(ClientFault::kTimeout, "nothing came in time");
   }

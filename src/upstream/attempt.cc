@@ -312,13 +312,14 @@ class StreamRelay {
   bool deaf_ = false;  // nobody takes it any more, and yet it is to be read to its end
 };
 
-http::Task<> run(Work& work, const WireRequest& request, std::size_t max_answer_bytes) {
+http::Task<> run(Work& work, WireRequest& request, std::size_t max_answer_bytes) {
   http::ClientResult<void> heads = co_await exchange_heads(work, request, false);
   if (!heads && heads.error().stale) heads = co_await exchange_heads(work, request, true);
   if (!heads) {
     work.fail(heads.error());
     co_return;
   }
+  request = {};  // it is sent, and a stream may last
   work.rates.answered(told_rates(work.connection->head()), now());
   if (work.connection->head().status >= 300 || work.connection->head().status < 200) {
     co_await read_refusal(work);
