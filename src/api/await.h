@@ -5,43 +5,18 @@
 #include <optional>
 #include <utility>
 
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/use_awaitable.hpp>
-
 #include "base/result.h"
 #include "http/exchange.h"
+#include "http/pending.h"
 #include "http/task.h"
 
 namespace waybill::api {
-
-// A result that comes later, on this loop's thread.
-template <class T>
-class Pending {
- public:
-  void set(Result<T> result) {
-    result_ = std::move(result);
-    if (resume_) std::exchange(resume_, nullptr)();
-  }
-
-  http::Task<Result<T>> get() {
-    if (!result_) {
-      constexpr boost::asio::use_awaitable_t<boost::asio::io_context::executor_type> token{};
-      auto wait = [this](auto handler) { resume_ = std::move(handler); };
-      co_await boost::asio::async_initiate<decltype(token), void()>(std::move(wait), token);
-    }
-    co_return std::move(*result_);
-  }
-
- private:
-  std::optional<Result<T>> result_;
-  std::move_only_function<void()> resume_;
-};
 
 // `start(done)` answers at once with a value, or with nothing, and then calls `done` exactly once, later,
 // through the executor of the exchange's loop. While it is waited for, a client that hangs up is noticed.
 template <class T, class Start>
 http::Task<Result<T>> await_answer(http::Exchange& exchange, Start start) {
-  Pending<T> pending;
+  http::Pending<Result<T>> pending;
   std::move_only_function<void(Result<T>)> done = [&pending](Result<T> result) {
     pending.set(std::move(result));
   };

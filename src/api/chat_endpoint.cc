@@ -73,12 +73,7 @@ void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, s
 http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation operation) {
   upstream::ChatRequest request;
   auto parse = [&]() -> Status { return request.parse(operation, call.request().body); };
-  Status status;
-  if (call.request().body.size() <= kShortBody) {
-    status = parse();
-  } else {
-    status = co_await on_text_thread(call, parse);
-  }
+  Status status = co_await read_body(call, parse);
   if (!status) co_return status;
   call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   Result<ModelChoice> choice = co_await choose_model(gateway, call, request);

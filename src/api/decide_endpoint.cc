@@ -131,12 +131,7 @@ http::Task<Status> decide(Gateway& /*gateway*/, Call& call) {
     if (Status parsed = body.parse(call.request().body); !parsed) return parsed;
     return read_question(body, max_inputs, question);
   };
-  Status status;
-  if (call.request().body.size() <= kShortBody) {
-    status = read();
-  } else {
-    status = co_await on_text_thread(call, read);
-  }
+  Status status = co_await read_body(call, read);
   if (!status) co_return status;
   if (question.timeout_ms) {
     call.deadline =

@@ -73,12 +73,7 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
     auto parse = [&]() -> Status {
       return asked.parse(upstream::Operation::kEmbeddings, call.request().body);
     };
-    Status parsed;
-    if (call.request().body.size() <= kShortBody) {
-      parsed = parse();
-    } else {
-      parsed = co_await on_text_thread(call, parse);
-    }
+    Status parsed = co_await read_body(call, parse);
     const bool elsewhere = parsed && asked.model() != call.deployment->engine->model_name() &&
                            call.deployment->catalog->find(asked.model()).model != nullptr;
     if (elsewhere) {
@@ -95,12 +90,7 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
     return read_embedding_request(body, engine.model_name(), engine.embedding_model().dim(), max_inputs,
                                   wanted);
   };
-  Status status;
-  if (call.request().body.size() <= kShortBody) {
-    status = read();
-  } else {
-    status = co_await on_text_thread(call, read);
-  }
+  Status status = co_await read_body(call, read);
   if (!status) co_return status;
   call.waybill.stage(Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
   const embed::EmbeddingCall asked = {.inputs = wanted.inputs,

@@ -46,7 +46,20 @@ http::Task<Status> on_text_thread(Call& call, Work& work) {
   co_return status;
 }
 
-// The same, but on this loop when the text threads have too much to do: an answer that is there already.
+// Runs `read`, which reads the request's body: here where that is short, else on a text thread.
+template <class Work>
+http::Task<Status> read_body(Call& call, Work& read) {
+  Status status;
+  if (call.request().body.size() <= kShortBody) {
+    status = read();
+  } else {
+    status = co_await on_text_thread(call, read);
+  }
+  co_return status;
+}
+
+// As on_text_thread(), but on this loop when the text threads have too much to do: an answer that is there
+// already.
 template <class Work>
 http::Task<Status> on_text_thread_or_here(Call& call, Work& work) {
   Status status = co_await on_text_thread(call, work);

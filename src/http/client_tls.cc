@@ -9,15 +9,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "http/tls_error.h"
+
 namespace waybill::http {
 namespace {
-
-std::string openssl_reason() {
-  const unsigned long code = ERR_get_error();
-  ERR_clear_error();
-  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  return reason == nullptr ? "no reason given" : reason;
-}
 
 bool is_address(const std::string& host) noexcept {
   std::array<unsigned char, sizeof(in6_addr)> bytes;

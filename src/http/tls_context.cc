@@ -7,15 +7,10 @@
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 
+#include "http/tls_error.h"
+
 namespace waybill::http {
 namespace {
-
-std::string openssl_reason() {
-  const unsigned long code = ERR_get_error();
-  ERR_clear_error();
-  const char* reason = code == 0 ? nullptr : ERR_reason_error_string(code);
-  return reason == nullptr ? "no reason given" : reason;
-}
 
 // This server speaks HTTP/1.1 only, and says so when a client asks (ALPN, RFC 7301).
 int choose_protocol(ssl_st* /*ssl*/, const unsigned char** out, unsigned char* out_size,
