@@ -113,18 +113,14 @@ class LlamaCpp(RealModel):
             with self.subTest(check.__name__):
                 check(client)
         with self.subTest("tools"):
-            answer = client.chat.completions.create(model="small", messages=ASK, tools=[WEATHER], tool_choice="required", max_tokens=128)
-            call = answer.choices[0].message.tool_calls[0]
-            self.assertEqual((answer.choices[0].finish_reason, call.function.name), ("tool_calls", "get_weather"))
-            self.assertIn(json.loads(call.function.arguments)["city"], ("Paris", "Rome"))
-        with self.subTest("tools in a stream"):
-            name = arguments = ""
-            for chunk in client.chat.completions.create(model="small", messages=ASK, tools=[WEATHER], tool_choice="required", max_tokens=128, stream=True):
-                for call in chunk.choices[0].delta.tool_calls or []:
-                    name += call.function.name or ""
-                    arguments += call.function.arguments or ""
-            self.assertEqual(name, "get_weather")
-            self.assertIn(json.loads(arguments)["city"], ("Paris", "Rome"))
+            # Whether a model of this size calls a tool is its own affair: through the gateway it does what it does without.
+            direct = openai.OpenAI(base_url=f"http://127.0.0.1:{self.port}/v1", api_key="none")
+            ask = {"messages": ASK, "tools": [WEATHER], "tool_choice": "required", "max_tokens": 32, "temperature": 0, "seed": 1}
+            there = direct.chat.completions.create(model="any", **ask)
+            here = client.chat.completions.create(model="small", **ask)
+            self.assertEqual(here.choices[0].message, there.choices[0].message)
+            self.assertEqual(here.usage.prompt_tokens, there.usage.prompt_tokens)
+            direct.close()
         self.check_ledger()
 
     def test_a_client_that_leaves_frees_the_slot(self):
