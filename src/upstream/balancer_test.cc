@@ -111,7 +111,9 @@ TEST_F(BalancerTest, KeepsConversationsWithTheirTarget) {
   const std::string gone = pool_.back().target->name;
   pool_.pop_back();
   for (const auto& [conversation, name] : before) {
-    if (name != gone) EXPECT_EQ(pick(conversation).target->name, name);
+    if (name != gone) {
+      EXPECT_EQ(pick(conversation).target->name, name);
+    }
   }
 }
 
