@@ -228,7 +228,9 @@ AnswerFault::Kind fault_kind(std::string_view name) {
 void expect_fault(const AnswerFault& fault, const json::object& expected) {
   EXPECT_EQ(fault.kind, fault_kind(text_at(expected, "fault")));
   EXPECT_FALSE(fault.message.empty());
-  if (expected.contains("message")) EXPECT_EQ(fault.message, text_at(expected, "message"));
+  if (expected.contains("message")) {
+    EXPECT_EQ(fault.message, text_at(expected, "message"));
+  }
 }
 
 void expect_understood(const Understood& got, const json::object& expected) {
@@ -358,7 +360,9 @@ TEST_P(Conformance, TellsStreamsInTheFormatOfOpenAi) {
     }
     if (fails) {
       EXPECT_EQ(got.text, text_at(example, "text"));
-      if (got.text.empty()) EXPECT_EQ(read.before_content, read.events) << "it could not be tried elsewhere";
+      if (got.text.empty()) {
+        EXPECT_EQ(read.before_content, read.events) << "it could not be tried elsewhere";
+      }
       return;
     }
     expect_understood(got, example);
@@ -367,7 +371,9 @@ TEST_P(Conformance, TellsStreamsInTheFormatOfOpenAi) {
     // The usage goes to those who asked for it.
     const bool asks = asked->fake.call().request.include_usage();
     EXPECT_EQ(got.usage_last, asks);
-    if (asks) EXPECT_EQ(got.usage, usage_in(example));
+    if (asks) {
+      EXPECT_EQ(got.usage, usage_in(example));
+    }
   });
 }
 

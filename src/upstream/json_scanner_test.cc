@@ -36,8 +36,12 @@ TEST(JsonScanner, AcceptsAndRefusesWhatJsonTestSuiteDoes) {
     for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
       text += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
     const bool valid = is_json(text);
-    if (name.starts_with("y_")) EXPECT_TRUE(valid) << name;
-    if (name.starts_with("n_")) EXPECT_FALSE(valid) << name;
+    if (name.starts_with("y_")) {
+      EXPECT_TRUE(valid) << name;
+    }
+    if (name.starts_with("n_")) {
+      EXPECT_FALSE(valid) << name;
+    }
     (valid ? accepted : refused) += 1;
   }
   EXPECT_GE(accepted, 95);
