@@ -1,4 +1,6 @@
 """A Waybill server for a measurement: started on a free port, asked for its ledger, stopped."""
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -20,6 +22,18 @@ def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+@contextlib.contextmanager
+def machine_alone():
+    """On a machine that others measure on too, BENCH_LOCK names a file that is locked meanwhile."""
+    name = os.environ.get("BENCH_LOCK")
+    if not name:
+        yield
+        return
+    with open(name, "a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 class Failure(Exception):

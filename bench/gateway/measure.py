@@ -8,7 +8,6 @@ file that is locked while a gateway is measured.
 """
 import argparse
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -208,17 +207,6 @@ def rounded(rate):
 
 
 @contextlib.contextmanager
-def machine_alone():
-    name = os.environ.get("BENCH_LOCK")
-    if not name:
-        yield
-        return
-    with open(name, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
-@contextlib.contextmanager
 def mock_provider(work):
     port = waybill_server.free_port()
     with gateways.Pinned([str(MOCK), "-addr", f"127.0.0.1:{port}"], LOAD_CORE, work / "mock.log") as mock:
@@ -262,7 +250,7 @@ def main():
     kept = options.work / ("quick.json" if options.quick else "results.json")
     results = json.loads(kept.read_text()) if options.only and kept.exists() else {}
     for gateway in options.gateways:
-        with machine_alone(), mock_provider(options.work) as (mock, mock_port):
+        with waybill_server.machine_alone(), mock_provider(options.work) as (mock, mock_port):
             target, version = gateways.start(gateway, options.work, GATEWAY_CORE, mock_port)
             with target:
                 if options.smoke:

@@ -5,8 +5,6 @@ output and into docs/performance.md; progress goes to standard error. On a machi
 BENCH_LOCK names a file that is locked while a server is measured.
 """
 import argparse
-import contextlib
-import fcntl
 import json
 import os
 import platform
@@ -22,17 +20,6 @@ ROOT = waybill_server.ROOT
 QUICK = ["--seconds", "2", "--rounds", "2", "--ramp-start", "20", "--ramp-max", "40", "--ramp-growth", "2", "--ramp-step-s", "1"]
 OTHERS = 0.2  # cores in use by others, above which a load is repeated
 RAMP_START = {True: "100", False: "10"}  # of a server that holds more than 100/s, and of the others
-
-
-@contextlib.contextmanager
-def machine_alone():
-    name = os.environ.get("BENCH_LOCK")
-    if not name:
-        yield
-        return
-    with open(name, "a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def load(server, running, scenario, seed, options):
@@ -113,7 +100,7 @@ def main():
             if not (server.tuned or server.waybill) and options.untuned_runs is not None and turn >= options.untuned_runs:
                 continue
             print(f"{server.name}, run {turn + 1} of {options.runs}", file=sys.stderr, flush=True)
-            with machine_alone():
+            with waybill_server.machine_alone():
                 if server.waybill and turn == 0:
                     servers.prepare(server, options.work)
                 results["servers"][server.name].append(measure(server, turn, options))
