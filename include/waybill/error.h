@@ -27,6 +27,7 @@ enum class ErrorCode : std::uint8_t {
   kDeadlineExceeded,  // the deadline passed while it waited or ran
   kCancelled,         // the caller took it back
   kShuttingDown,      // the part that would have done it is being stopped
+  kStoreUnavailable,  // what was to be kept cannot be written: the disk is full, or has lost writes
   kInternal,          // our own bug
 };
 

@@ -42,6 +42,8 @@ Problem problem_of(ErrorCode code) noexcept {
       return {499, "client_closed_request", "cancelled", Outcome::kCancelled};
     case ErrorCode::kShuttingDown:
       return {503, "server_error", "shutting_down", Outcome::kRejected};
+    case ErrorCode::kStoreUnavailable:
+      return {503, "server_error", "store_unavailable", Outcome::kRejected};
     case ErrorCode::kCorrupt:
     case ErrorCode::kIo:
     case ErrorCode::kInternal:

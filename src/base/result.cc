@@ -38,6 +38,8 @@ std::string_view to_string(ErrorCode code) noexcept {
       return "cancelled";
     case ErrorCode::kShuttingDown:
       return "shutting_down";
+    case ErrorCode::kStoreUnavailable:
+      return "store_unavailable";
     case ErrorCode::kInternal:
       return "internal";
   }
