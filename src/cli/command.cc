@@ -36,6 +36,7 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
     case ErrorCode::kNotFound:
       return ExitCode::kNoInput;
     case ErrorCode::kIo:
+    case ErrorCode::kStoreUnavailable:
       return ExitCode::kIo;
     case ErrorCode::kOverloaded:
     case ErrorCode::kRateLimited:
