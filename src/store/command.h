@@ -36,7 +36,7 @@ struct Submit {
   std::uint64_t max_depth =
       0;  // refused where so many of its queue wait (queued or scheduled); 0: any number
   std::optional<IdempotencyKey> key;
-  bool notify = false;  // a delivery is made when it ends
+  std::string webhook;  // a delivery to this address is made when it ends; empty: none
   // Not 0: it begins as the running job of whoever submits, leased until then, its call started.
   Time running_until = kNever;
 
@@ -122,8 +122,9 @@ struct Cancel {
   };
 };
 
-// A job that ended without an answer, or is held, is queued again with all its receives; its errors are kept.
-// A completed one stays as it is.
+// A job that ended without the answer that was asked for, or is held, is queued again with all its receives;
+// its errors are kept, what it was answered is not, and an expiry that has passed no longer holds. Any other
+// stays as it is.
 struct Retry {
   Uuid id;
   using Reply = Cancel::Reply;
@@ -178,6 +179,7 @@ struct ClaimDeliveries {
     std::uint64_t delivery = 0;
     std::uint32_t attempts = 0;  // before this one
     Time created = kNever;
+    std::string url;
     Job job;  // without errors
   };
   using Reply = std::vector<Due>;
@@ -188,14 +190,14 @@ struct SettleDelivery {
   Time again_at = kNever;
   unsigned status = 0;
   std::string error;
-  std::string disable_url;  // not empty: this address wants no more; its deliveries are dead from now on
-  using Reply = bool;       // whether it was there
+  std::string disable_url;  // not empty: this address wants no more; its deliveries are dead from now on,
+                            // also those of jobs that end later
+  using Reply = bool;  // whether it was there
 };
-// From the beginning of its schedule; also enables its address again.
+// The latest delivery of a job once more, from the beginning of its schedule; also enables its address again.
 struct Resend {
   Uuid job;
-  std::string enable_url;
-  using Reply = bool;
+  using Reply = bool;  // whether it has one
 };
 
 using Command = std::variant<Submit, Claim, Start, Renew, Finish, Fail, Release, Append, Cancel, Retry,

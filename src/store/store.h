@@ -56,6 +56,7 @@ struct Events {
 struct DeliveryRecord {
   std::uint64_t delivery = 0;
   Uuid job;
+  std::string url;
   std::string state;  // "pending", "delivered", "dead"
   std::uint32_t attempts = 0;
   Time created = kNever, due = kNever;
@@ -71,8 +72,9 @@ struct StoreStats {
 
 // Commands of one transaction follow each other as if each were alone. commit() blocks until the disk has it
 // (fsync), is used by one thread at a time, and is all or nothing: after an error nothing of the batch has
-// happened. Once the disk is known to lose writes, every commit fails with kStoreUnavailable, until another
-// store is opened; where it was only full, the next may succeed.
+// happened. Without commands it writes a mark and flushes it: whether the disk takes anything at all; a
+// transaction that changes nothing does neither. Once the disk is known to lose writes, every commit fails
+// with kStoreUnavailable, until another store is opened; where it was only full, the next may succeed.
 //
 // Reads are thread-safe, block, never wait for the writer, and see what was committed when they begin.
 class Store {
