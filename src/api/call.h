@@ -10,8 +10,11 @@
 
 namespace waybill::api {
 
+struct Endpoint;
+
 struct Call {
   http::Exchange& exchange;
+  const Endpoint* endpoint = nullptr;            // null: there is none at its path
   std::shared_ptr<const Deployment> deployment;  // the configuration it began with, kept to its end
   telemetry::Waybill waybill;                    // empty for endpoints that are not accounted for
   const Caller* caller = nullptr;                // null where no keys are asked for

@@ -1,6 +1,9 @@
 #include "api/endpoint.h"
 
 #include <array>
+#include <optional>
+#include <unordered_map>
+#include <vector>
 
 namespace waybill::api {
 
@@ -29,9 +32,74 @@ std::span<const Endpoint> endpoints() noexcept {
   return kEndpoints;
 }
 
-std::string path_argument(const Call& call) noexcept {
-  const std::string_view path = call.request().path;
-  return http::percent_decoded(path.substr(path.rfind('/') + 1));
+namespace {
+
+struct Table {
+  // By path: those without braces, and those with them. Few of the latter share a first part.
+  std::unordered_map<std::string_view, std::vector<const Endpoint*>> literal;
+  std::vector<const Endpoint*> patterns;
+};
+
+const Table& table() {
+  static const Table made = [] {
+    Table by_path;
+    for (const Endpoint& each : endpoints()) {
+      if (each.path.find('{') == std::string_view::npos) {
+        by_path.literal[each.path].push_back(&each);
+      } else {
+        by_path.patterns.push_back(&each);
+      }
+    }
+    return by_path;
+  }();
+  return made;
+}
+
+// What stands for the braces; nothing: the path is another.
+std::optional<std::string_view> match(std::string_view pattern, std::string_view path) noexcept {
+  const std::size_t open = pattern.find('{'), close = pattern.find('}', open);
+  const std::string_view before = pattern.substr(0, open), after = pattern.substr(close + 1);
+  if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after))
+    return std::nullopt;
+  const std::string_view argument = path.substr(before.size(), path.size() - before.size() - after.size());
+  if (argument.find('/') != std::string_view::npos) return std::nullopt;
+  return argument;
+}
+
+template <class Take>
+void for_each_at(std::string_view path, Take take) {
+  if (const auto found = table().literal.find(path); found != table().literal.end()) {
+    for (const Endpoint* each : found->second) take(*each);
+    return;
+  }
+  for (const Endpoint* each : table().patterns) {
+    if (match(each->path, path)) take(*each);
+  }
+}
+
+}  // namespace
+
+FoundEndpoint find_endpoint(Method method, std::string_view path) noexcept {
+  FoundEndpoint found;
+  for_each_at(path, [&](const Endpoint& each) {
+    found.path_known = true;
+    if (each.method == method || (each.method == Method::kGet && method == Method::kHead))
+      found.endpoint = &each;
+  });
+  return found;
+}
+
+std::string allowed_methods(std::string_view path) {
+  std::string methods = "OPTIONS";
+  for_each_at(path, [&](const Endpoint& each) {
+    methods.append(", ").append(http::to_string(each.method));
+    if (each.method == Method::kGet) methods.append(", HEAD");
+  });
+  return methods;
+}
+
+std::string path_argument(const Call& call) {
+  return http::percent_decoded(match(call.endpoint->path, call.request().path).value_or(""));
 }
 
 }  // namespace waybill::api

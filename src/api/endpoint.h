@@ -26,7 +26,7 @@ using Run = http::Task<Status> (*)(Gateway&, Call&);
 
 struct Endpoint {
   http::Method method;
-  std::string_view path;  // "/v1/requests/{id}": a last part in braces stands for any text without "/"
+  std::string_view path;  // "/v1/jobs/{id}/cancel": a part in braces stands for any text without "/"
   Access access;
   bool accounted;  // has a waybill; what looks at the accounts has none, so as not to change what it shows
   Run run;
@@ -36,8 +36,17 @@ struct Endpoint {
 
 [[nodiscard]] std::span<const Endpoint> endpoints() noexcept;
 
+struct FoundEndpoint {
+  const Endpoint* endpoint = nullptr;  // null: nothing is there, or not by this method
+  bool path_known = false;
+};
+// HEAD finds what GET does. A path that is in the table as it stands is never taken for one with braces.
+[[nodiscard]] FoundEndpoint find_endpoint(http::Method method, std::string_view path) noexcept;
+// "OPTIONS, GET, HEAD": for the Allow header.
+[[nodiscard]] std::string allowed_methods(std::string_view path);
+
 // The text that stands for the part in braces, percent-decoded: a "/" in it comes as %2F.
-[[nodiscard]] std::string path_argument(const Call& call) noexcept;
+[[nodiscard]] std::string path_argument(const Call& call);
 
 // One file each.
 http::Task<Status> decide(Gateway& gateway, Call& call);  // decide_endpoint.cc

@@ -23,43 +23,10 @@ constexpr std::string_view kUnreadEndpoint = "(unread)";
 
 TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 
-bool matches(std::string_view pattern, std::string_view path) noexcept {
-  if (!pattern.ends_with('}')) return pattern == path;
-  const std::string_view prefix = pattern.substr(0, pattern.find('{'));
-  return path.size() > prefix.size() && path.starts_with(prefix) &&
-         path.find('/', prefix.size()) == std::string_view::npos;
-}
-
 // The sender's own address; empty for a UNIX socket.
 bool is_this_machine(std::string_view address) noexcept {
   return address.empty() || address == "::1" || address.starts_with("127.") ||
          address.starts_with("::ffff:127.");
-}
-
-struct Found {
-  const Endpoint* endpoint = nullptr;
-  bool path_known = false;
-};
-
-Found find_endpoint(Method method, std::string_view path) noexcept {
-  Found found;
-  for (const Endpoint& each : endpoints()) {
-    if (!matches(each.path, path)) continue;
-    found.path_known = true;
-    if (each.method == method || (each.method == Method::kGet && method == Method::kHead))
-      found.endpoint = &each;
-  }
-  return found;
-}
-
-std::string allowed_methods(std::string_view path) {
-  std::string methods = "OPTIONS";
-  for (const Endpoint& each : endpoints()) {
-    if (!matches(each.path, path)) continue;
-    methods.append(", ").append(http::to_string(each.method));
-    if (each.method == Method::kGet) methods.append(", HEAD");
-  }
-  return methods;
 }
 
 void accept_trace_context(const http::Request& request, telemetry::Waybill& waybill, double sample_ratio) {
@@ -182,8 +149,8 @@ void Gateway::reload(Executor& executor, std::move_only_function<void(Result<std
 
 http::Task<> Gateway::handle(http::Exchange& exchange) {
   const http::Request& request = exchange.request;
-  const Found found = find_endpoint(request.method, request.path);
-  Call call{.exchange = exchange, .deployment = deployment(), .waybill = {}};
+  const FoundEndpoint found = find_endpoint(request.method, request.path);
+  Call call{.exchange = exchange, .endpoint = found.endpoint, .deployment = deployment(), .waybill = {}};
   add_cors_headers(request, call.deployment->config().server.cors, exchange.response);
   if (request.method == Method::kOptions && (found.path_known || request.path == "*")) {
     exchange.response.status = 204;

@@ -19,6 +19,15 @@
 
 namespace waybill::upstream {
 
+// What is to happen before a call can cost anything.
+class CallGate {
+ public:
+  virtual ~CallGate() = default;
+  // Awaited once, when the call has its slot, before it is made to a provider for the first time. An error
+  // ends the call: nothing is sent.
+  virtual http::Task<Status> open() = 0;
+};
+
 // One call, whoever makes it. The views and references outlive it. Used on the thread of its loop.
 struct Call {
   Operation operation = Operation::kChat;
@@ -32,6 +41,7 @@ struct Call {
   std::string_view idempotency_key;          // passed on
   std::string_view request_id;               // of the waybill, passed on
   std::string_view traceparent, tracestate;
+  CallGate* gate = nullptr;  // null: it may begin
   http::Cancellation& cancellation;
   http::EventLoop& loop;
   telemetry::Waybill& waybill;

@@ -213,6 +213,13 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
     run.tried.push_back(&target);
     co_return;
   }
+  if (call.gate != nullptr && facts.attempts == 0) {
+    Status opened = co_await call.gate->open();
+    if (!opened) {
+      target.circuit.abandoned();
+      co_return run.end(std::move(opened.error()));
+    }
+  }
   ++facts.attempts;
   facts.model = name_of(model, call);
   facts.target = target.model.empty() ? target.name + std::string(call.model) : target.name;
