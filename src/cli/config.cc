@@ -92,6 +92,12 @@ Outcome run_check(const ConfigOptions& options) {
       text = fmt::format("{}: {}, {} with {}, {}\n", file->string(), paint(Style::kGreen, "no errors"),
                          counted(config->routes.size(), "route"), counted(utterances, "utterance"),
                          counted(config->rules.size(), "rule"));
+      if (!config->models.empty() || !config->providers.empty()) {
+        text.insert(text.size() - 1, fmt::format(", {} at {}", counted(config->models.size(), "model"),
+                                                 counted(config->providers.size(), "provider")));
+      }
+      if (!config->store.path.empty())
+        text.insert(text.size() - 1, fmt::format(", {}", counted(config->jobs.queues.size(), "queue")));
     }
   }
   output.write(text);

@@ -10,6 +10,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "config/check_context.h"
+#include "config/jobs_checks.h"
 #include "config/languages.h"
 #include "config/regex_options.h"
 #include "config/server_checks.h"
@@ -49,6 +50,7 @@ class Checker : CheckContext {
         if (target.model.empty()) target.model = model.name;
       }
     }
+    complete_jobs(config_.jobs);
     if (!config_.default_model.empty() || is_without_routing(config_)) return;
     const auto found = std::ranges::find(config_.routes, config_.default_route, &Route::name);
     config_.default_model = found != config_.routes.end() ? found->model : config_.default_route;
@@ -285,6 +287,7 @@ void complete_and_check(Config& config, const std::map<std::string, int, std::le
   check_server(context);
   check_providers(context);
   check_models(context);
+  check_jobs(context);
   checker.complete();
 }
 

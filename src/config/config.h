@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "config/jobs_config.h"
 #include "config/position.h"
 #include "config/server_config.h"
 #include "config/upstream_config.h"
@@ -134,6 +135,8 @@ struct Config {
   std::vector<Model> models;
   std::vector<Price> prices;
   Gateway gateway;
+  Store store;
+  Jobs jobs;
   std::vector<Route>
       routes;  // may be empty: then only models are served, or every prompt takes the default route
   std::vector<Rule> rules;

@@ -325,7 +325,7 @@ TEST(Config, AcceptsTheExamplesOfTheReference) {
     ASSERT_TRUE(config) << config.error().text();
     ++examples;
   }
-  EXPECT_EQ(examples, 4);
+  EXPECT_EQ(examples, 5);
 }
 
 }  // namespace

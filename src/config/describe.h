@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "config/config.h"
+#include "config/describe_jobs.h"
 #include "config/describe_server.h"
 #include "config/describe_upstream.h"
 #include "config/key.h"
@@ -146,6 +147,8 @@ void describe(Visitor& v, Config& c) {
   v.sections({"prices", "What tokens cost, where it differs from the table that comes with the program."},
              c.prices);
   v.section({"gateway", "How calls are made for clients."}, c.gateway);
+  v.section({"store", "Where jobs are kept."}, c.store);
+  v.section({"jobs", "Calls that are accepted now and made later, by workers."}, c.jobs);
   v.section({"encoder", "The sentence encoder."}, c.encoder);
   v.section({"head", "From an embedding to a route."}, c.head);
   v.section({"tiers", "Cheaper ways to decide, asked before the encoder."}, c.tiers);

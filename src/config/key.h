@@ -28,7 +28,7 @@ struct DurationBounds {
   Duration min, max;  // both inclusive
 };
 
-// As it is written: "90s", "250ms", with the greatest unit (h, m, s, ms) that it is a whole number of.
+// As it is written: "90s", "250ms", with the greatest unit (d, h, m, s, ms) that it is a whole number of.
 [[nodiscard]] std::string duration_text(Duration value);
 
 }  // namespace waybill::config

@@ -25,7 +25,7 @@ std::string listed(std::span<const std::string_view> names) {
 
 // What people coming from other tools write, and what it is called here.
 std::string_view other_name(std::string_view word) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 33> kNames = {{
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 37> kNames = {{
       {"samples", "utterances"},
       {"examples", "utterances"},
       {"phrases", "utterances"},
@@ -59,6 +59,10 @@ std::string_view other_name(std::string_view word) {
       {"tpm", "tokens_per_minute"},
       {"max_parallel_requests", "concurrency"},
       {"max_budget", "budget_per_month"},
+      {"max_attempts", "max_receives"},
+      {"retries", "max_receives"},
+      {"visibility_timeout", "visibility"},
+      {"file", "path"},
   }};
   for (const auto& [theirs, ours] : kNames) {
     if (theirs == word) return ours;

@@ -62,6 +62,8 @@ class SectionReader {
   // server_reader.cc:
   void file(const Key& key, std::filesystem::path& out);  // like path(), but not given stays empty
   void duration(const Key& key, DurationBounds bounds, Duration& out);
+  void durations(const Key& key, DurationBounds bounds,
+                 std::vector<Duration>& out);  // what is given replaces the default
   void digest(const Key& key, std::string& out);
   void addresses(const Key& key, std::vector<ListenAddress>& out);  // what is given replaces the default
   void headers(const Key& key, std::vector<HttpHeader>& out);
@@ -121,6 +123,8 @@ class SectionReader {
   std::optional<std::string> scalar(const YamlNode& node, const std::string& path, std::string_view wanted);
   std::optional<double> bounded(const YamlNode& node, const std::string& path, Bounds bounds, bool whole,
                                 std::string_view or_else = {});
+  std::optional<Duration> bounded_duration(std::string_view text, int line, const std::string& path,
+                                           DurationBounds bounds);
   void read_texts(const YamlNode& node, const std::string& path, std::vector<std::string>& out);
   void read_condition(const YamlNode& node, const std::string& path, Condition& out);
   void read_conditions(const YamlNode& node, const std::string& path, std::vector<Condition>& out);

@@ -43,6 +43,8 @@ Tree names_schema(std::span<const std::string_view> names) {
   return Tree::Map{{"enum", Tree::List(names.begin(), names.end())}};
 }
 
+Tree duration_schema() { return Tree::Map{{"type", "string"}, {"pattern", "^[0-9]+ *(ms|s|m|h|d)$"}}; }
+
 // For oneOf: one of these keys is given.
 Tree::List required_each(std::initializer_list<std::string_view> keys) {
   Tree::List list;
@@ -93,7 +95,13 @@ class SchemaBuilder {
     put(key, Tree::Map{{"type", "string"}, {"minLength", 1}});
   }
   void duration(const Key& key, DurationBounds /*bounds*/, Duration value) {
-    put(key, Tree::Map{{"type", "string"}, {"pattern", "^[0-9]+ *(ms|s|m|h)$"}}, duration_text(value));
+    put(key, duration_schema(), duration_text(value));
+  }
+  void durations(const Key& key, DurationBounds /*bounds*/, const std::vector<Duration>& values) {
+    Tree::List usual;
+    for (const Duration value : values) usual.emplace_back(duration_text(value));
+    put(key, Tree::Map{{"anyOf", Tree::List{duration_schema(), list_of(duration_schema(), false)}}},
+        std::move(usual));
   }
   void digest(const Key& key, const std::string& /*value*/) {
     put(key, Tree::Map{{"type", "string"}, {"pattern", "^[0-9A-Fa-f]{64}$"}});

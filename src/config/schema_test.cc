@@ -139,6 +139,34 @@ models:
   - {name: small, targets: [{provider: openai}]}
 prices: [{model: qwen, input: 1.5, cached_input: 0.1, output: 2}]
 gateway: {conversation: windows, sticky: 1h, max_attempts: 2, retry_budget: 0.1, retry_floor: 5, cache_size: 1MiB, max_answer_size: 2MiB}
+store: {path: jobs.db, inline_size: 1MiB, max_log_size: 1GiB, max_waiting: 5}
+jobs:
+  queues:
+    - name: nightly
+      workers: external
+      concurrency: 2
+      requests_per_minute: 60
+      lane: interactive
+      max_depth: 10
+      max_receives: 5
+      visibility: 5m
+      timeout: 1h
+      backoff: {first: 2s, most: 1d}
+      in_doubt: hold
+      require_idempotency_key: true
+      retention: {completed: 1d, failed: 2d, dead: 0s}
+  idempotency_ttl: 2d
+  wait_for_same_key: false
+  promote_after: 30s
+  max_jobs_per_call: 10
+  webhooks:
+    secrets: [{env: WEBHOOK_SECRET}, {file: webhook.key}]
+    allow_private: true
+    allow_http: true
+    allow_hosts: ["*.example.com"]
+    timeout: 5s
+    concurrency: 4
+    schedule: [1s, 1m]
 admission: {deadline: 10s, max_deadline: 1h, max_wait: 500ms, max_queue_tokens: 4096}
 telemetry:
   waybills: {keep: 10, max_size: 1MiB, file: waybills.jsonl, rotate_size: 2MiB, rotate_keep: 1}

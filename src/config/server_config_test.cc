@@ -74,9 +74,10 @@ TEST(ServerConfig, ReadsDurations) {
   EXPECT_EQ(duration("250ms"), milliseconds(250));
   EXPECT_EQ(duration("2 m"), std::chrono::minutes(2));
   EXPECT_EQ(duration("1h"), std::chrono::hours(1));
+  EXPECT_EQ(duration("1d"), std::chrono::hours(24));
   EXPECT_THAT(errors_of("admission: {deadline: 10}"),
               HasSubstr("waybill.yaml:1: admission.deadline is \"10\", which must be a duration from 1ms to "
-                        "24h: a whole number with ms, s, m or h (10s)"));
+                        "1d: a whole number with ms, s, m, h or d (10s)"));
   for (const std::string_view wrong :
        {"1.5s", "-1s", "10 parsecs", "s", "0s", "25h", "99999999999999999999s", "4294967295h"})
     EXPECT_THAT(errors_of("admission: {deadline: " + std::string(wrong) + "}"),

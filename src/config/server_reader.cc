@@ -12,8 +12,9 @@
 namespace waybill::config {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Duration>, 4> kUnits = {
-    {{"h", std::chrono::hours(1)},
+constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits = {
+    {{"d", std::chrono::hours(24)},
+     {"h", std::chrono::hours(1)},
      {"m", std::chrono::minutes(1)},
      {"s", std::chrono::seconds(1)},
      {"ms", std::chrono::milliseconds(1)}}};
@@ -133,23 +134,37 @@ void SectionReader::file(const Key& key, std::filesystem::path& out) {
   if (!value.empty()) out = context_.resolve(value);
 }
 
+std::optional<Duration> SectionReader::bounded_duration(std::string_view text, int line,
+                                                        const std::string& path, DurationBounds bounds) {
+  const std::optional<Duration> value = duration_of(text);
+  if (value && *value >= bounds.min && *value <= bounds.max) return value;
+  const bool bare = text.find_first_not_of("0123456789") == std::string_view::npos;
+  context_.error(line, path,
+                 fmt::format("{} is \"{}\", which must be a duration from {} to {}: a whole number with ms, "
+                             "s, m, h or d ({})",
+                             path, shown(text), duration_text(bounds.min), duration_text(bounds.max),
+                             bare ? shown(text) + "s" : std::string("250ms")));
+  return std::nullopt;
+}
+
 void SectionReader::duration(const Key& key, DurationBounds bounds, Duration& out) {
   const YamlNode* node = find(key);
   if (node == nullptr) return;
   const auto text = scalar(*node, path_of(key), "a duration such as 10s");
   if (!text) return;
-  const std::optional<Duration> value = duration_of(*text);
-  if (value && *value >= bounds.min && *value <= bounds.max) {
-    out = *value;
-    return;
+  if (const auto value = bounded_duration(*text, node->line, path_of(key), bounds)) out = *value;
+}
+
+void SectionReader::durations(const Key& key, DurationBounds bounds, std::vector<Duration>& out) {
+  const YamlNode* node = find(key);
+  if (node == nullptr) return;
+  std::vector<std::string> texts;
+  read_texts(*node, path_of(key), texts);
+  std::vector<Duration> values;
+  for (const std::string& text : texts) {
+    if (const auto value = bounded_duration(text, node->line, path_of(key), bounds)) values.push_back(*value);
   }
-  const bool bare = text->find_first_not_of("0123456789") == std::string::npos;
-  context_.error(
-      node->line, path_of(key),
-      fmt::format(
-          "{} is \"{}\", which must be a duration from {} to {}: a whole number with ms, s, m or h ({})",
-          path_of(key), shown(*text), duration_text(bounds.min), duration_text(bounds.max),
-          bare ? shown(*text) + "s" : std::string("250ms")));
+  if (!values.empty()) out = std::move(values);
 }
 
 // Whoever puts the key itself here must not find it in a log: the value is in no message.

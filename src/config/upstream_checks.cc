@@ -10,6 +10,7 @@
 
 #include "config/base_url.h"
 #include "config/reader.h"
+#include "config/secret_checks.h"
 
 namespace waybill::config {
 namespace {
@@ -28,13 +29,6 @@ bool is_header_name(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   });
-}
-
-bool is_variable_name(std::string_view name) {
-  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-         });
 }
 
 // As Ollama reads it: whole seconds, -1 for ever, or whole numbers with ms, s, m or h.
@@ -165,37 +159,11 @@ class ProviderChecker : CheckContext {
   }
 
   void check_keys() {
-    for (std::size_t i = 0; i < at_->keys.size(); ++i) check_secret(i);
+    check_secrets(*this, at_->keys, key("keys"), "OPENAI_API_KEY");
     if (!at_->keys.empty() && url_ && !url_->tls && !url_->is_local()) {
       doubtful("keys",
                fmt::format("{} are sent to {} without encryption; write https:// in base_url, if it can",
                            key("keys"), url_->host));
-    }
-  }
-
-  void check_secret(std::size_t i) {
-    const SecretSource& secret = at_->keys[i];
-    const std::string path = fmt::format("{}.keys[{}]", path_, i);
-    const bool told = is_wrong(path + ".env") || is_wrong(path + ".file");
-    if (secret.env.empty() == secret.file.empty() && !told) {
-      error(secret.position, path,
-            fmt::format("{} must have one of env and file{}", path,
-                        secret.env.empty() ? "; add where the key comes from" : ", not both; remove one"));
-    }
-    // Whoever puts the key itself here must not find it in a log.
-    if (!secret.env.empty() && !is_variable_name(secret.env)) {
-      error(secret.position, path + ".env",
-            fmt::format(
-                "{}.env is not the name of an environment variable; write the variable that holds the key "
-                "(OPENAI_API_KEY), not the key, and no $",
-                path));
-    }
-    for (std::size_t j = 0; j < i; ++j) {
-      const SecretSource& before = at_->keys[j];
-      if (before.env != secret.env || before.file != secret.file) continue;
-      error(secret.position, path,
-            fmt::format("{} is the same key as {}.keys[{}]; remove one", path, path_, j));
-      return;
     }
   }
 

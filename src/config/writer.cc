@@ -65,6 +65,11 @@ class SectionWriter {
     if (!value.empty()) put(key, value.string());
   }
   void duration(const Key& key, DurationBounds /*bounds*/, Duration value) { put(key, duration_text(value)); }
+  void durations(const Key& key, DurationBounds /*bounds*/, const std::vector<Duration>& values) {
+    Tree::List list;
+    for (const Duration value : values) list.emplace_back(duration_text(value));
+    if (!list.empty()) put(key, std::move(list));
+  }
   void digest(const Key& key, const std::string& value) {
     if (!value.empty()) put(key, secrets_ == Secrets::kShown ? Tree(value) : Tree(kHidden));
   }
