@@ -3,7 +3,7 @@
 #   make demo          set up, build, fetch the model, route prompts, replay the incident's burst against the server
 #   make demo-gateway  calls to models: a real small LLM behind the gateway, killed while requests flow
 #   make test          set up, build, and run every test
-#   make bench-NAME    measure: encoder, route, accuracy, long-text, start, incident, http, gateway, soak
+#   make bench-NAME    measure: encoder, route, accuracy, long-text, start, incident, http, gateway, jobs, soak
 #   make build         build/release/waybill
 SHELL := /bin/bash
 PREFIX ?= /usr/local
