@@ -9,6 +9,7 @@ find_package(spdlog REQUIRED)  # its target says to use the fmt above
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(re2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(xxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
 find_library(CLD2_LIBRARY NAMES cld2 REQUIRED)  # has neither a CMake nor a pkg-config file
 find_path(CLD2_INCLUDE_DIR NAMES cld2/public/compact_lang_det.h REQUIRED)
 add_library(cld2::cld2 UNKNOWN IMPORTED)

@@ -192,7 +192,7 @@ struct SettleDelivery {
   std::string error;
   std::string disable_url;  // not empty: this address wants no more; its deliveries are dead from now on,
                             // also those of jobs that end later
-  using Reply = bool;  // whether it was there
+  using Reply = bool;       // whether it was there
 };
 // The latest delivery of a job once more, from the beginning of its schedule; also enables its address again.
 struct Resend {
@@ -227,9 +227,9 @@ template <class C>
 
 // A job that is in another state than before, or has more events.
 struct Change {
-  Uuid id;
+  Uuid id{};
   State state = State::kQueued;
-  std::string queue, caller;
+  std::string queue{}, caller{};
   std::uint64_t fence = 0;
   std::uint64_t result = 0;  // of one that has ended: its number in the order of endings
   Time run_after = kNever;   // of one that is scheduled

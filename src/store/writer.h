@@ -17,11 +17,11 @@ namespace waybill::store {
 struct WriterOptions {
   std::size_t max_waiting = 20'000;  // commands
   std::size_t max_batch = 512;       // commands of one transaction
-  std::function<Time()> now;         // not given: the system's clock
+  std::function<Time()> now = {};    // not given: the system's clock
   // On the writer's thread, after each transaction and before its replies.
-  std::function<void(std::span<const Change>)> on_changes;
+  std::function<void(std::span<const Change>)> on_changes = {};
   // For metrics; likewise. `length`: of the transaction and its flush.
-  std::function<void(std::size_t commands, std::chrono::nanoseconds length)> on_commit;
+  std::function<void(std::size_t commands, std::chrono::nanoseconds length)> on_commit = {};
 };
 
 // A command goes in, its reply comes back through the caller's executor when the disk has it. Thread-safe.
