@@ -233,8 +233,11 @@ struct Change {
   std::uint64_t fence = 0;
   std::uint64_t result = 0;  // of one that has ended: its number in the order of endings
   Time run_after = kNever;   // of one that is scheduled
+  bool created = false;      // it is new
   bool events = false;       // only its events are new
   bool removed = false;
+  bool lease_expired = false;  // its lease ran out, or its process ended
+  bool in_doubt = false;       // likewise, and its call had begun
 };
 
 }  // namespace waybill::store
