@@ -129,6 +129,10 @@ Task<ClientResult<Addresses>> ClientConnection::resolve(TimePoint deadline) {
 Task<ClientResult<int>> ClientConnection::connect(Addresses addresses, TimePoint deadline) {
   std::string why;
   for (const auto& address : addresses) {
+    if (origin_->may_connect && !origin_->may_connect(address.address())) {
+      why = fmt::format("{} is an address that may not be called", address.address().to_string());
+      continue;
+    }
     enter(ClientStage::kConnect,
           std::min(deadline, std::chrono::steady_clock::now() + origin_->connect_timeout));
     Descriptor descriptor(

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <boost/asio/ip/address.hpp>
 
 #include "base/clock.h"
 #include "http/client_error.h"
@@ -30,6 +33,9 @@ struct Origin {
   std::string proxy_host;  // empty: none
   std::uint16_t proxy_port = 0;
   std::string proxy_authorization;  // "Basic ..."; empty: none
+  // Asked of each address that the name was resolved to, right before it is connected to; thread-safe. Not
+  // given: any. Without a proxy this is the whole of who is called, whatever a name server says next.
+  std::function<bool(const boost::asio::ip::address&)> may_connect;
   Duration resolve_timeout = std::chrono::seconds(2);
   Duration connect_timeout = std::chrono::seconds(2);  // to one of its addresses
   Duration tls_timeout = std::chrono::seconds(3);

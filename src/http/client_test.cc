@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <boost/asio/co_spawn.hpp>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -158,6 +159,28 @@ TEST_F(ClientTest, ReadsBodiesOfEachKind) {
   EXPECT_EQ(get().body, "abcde");
   EXPECT_EQ(get().status, 204U);
   EXPECT_EQ(get().body, "until the end");
+}
+
+TEST_F(ClientTest, AsksOfEachResolvedAddressWhetherItMayBeCalled) {
+  server_.serve({{kHello, kHello, kHello}});
+  std::vector<std::string> asked;
+  bool allowed = false;
+  // The same place by name, as an address and in forms that only the system's resolver reads.
+  for (const char* host : {"localhost", "127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1"}) {
+    auto made = std::make_shared<Origin>(*origin(server_.port(), host));
+    made->may_connect = [&](const boost::asio::ip::address& address) {
+      asked.push_back(address.to_string());
+      return allowed;
+    };
+    origin_ = made;
+    const Answer answer = get();
+    EXPECT_EQ(answer.error.fault, ClientFault::kRefused) << host;
+    EXPECT_NE(answer.error.message.find("may not be called"), std::string::npos) << answer.error.message;
+    EXPECT_THAT(asked, ::testing::Contains("127.0.0.1")) << host;
+    asked.clear();
+  }
+  allowed = true;
+  EXPECT_TRUE(get().ok);
 }
 
 TEST_F(ClientTest, SaysWhenAKeptConnectionHadEnded) {
