@@ -40,6 +40,10 @@ struct ProgramMetrics {
   Family<Counter>& cost_usd;          // model; counted in 1e-9 US dollars
   Family<Counter>& response_cache;    // result: hit, miss, shared, bypass, replayed
   Gauge& response_cache_bytes;
+  Family<Counter>& webhook_deliveries;  // result: delivered, again, gone, dead
+  Histogram& webhook_seconds;
+  Gauge& webhook_pending;
+  Gauge& webhook_dead;
   Counter& log_lines_dropped;
   Counter& file_lines_dropped;
   Counter& trace_spans_exported;
