@@ -3,7 +3,7 @@ import tempfile
 
 import blackbox
 
-# The keys are "app-key", "ops-key", "narrow-key", "slow-key", "one-key" and "poor-key".
+# The keys are "app-key", "ops-key", "narrow-key", "slow-key", "one-key", "poor-key" and "warned-key".
 KEYS = """\
 keys:
   - {name: app, sha256: 2924a27d7fc715372a952b03583ae5f1221556bcdabbf2a57ff5de577efe11c1}
@@ -12,9 +12,11 @@ keys:
   - {name: slow, env: SLOW_KEY, limits: {requests_per_minute: 3, tokens_per_minute: 100000}}
   - {name: one, env: ONE_KEY, limits: {concurrency: 1}}
   - {name: poor, env: POOR_KEY, limits: {budget_per_day: 0.1}}
+  - {name: warned, env: WARNED_KEY, limits: {budget_per_day: 0.1, budget_mode: warn}}
 """
 PROVIDER_KEY = "sk-very-secret-provider-key"
 ENVIRONMENT = {"OPS_KEY": "ops-key", "NARROW_KEY": "narrow-key", "SLOW_KEY": "slow-key", "ONE_KEY": "one-key", "POOR_KEY": "poor-key",
+               "WARNED_KEY": "warned-key",
                "PROVIDER_KEY": PROVIDER_KEY}
 APP = {"Authorization": "Bearer app-key"}
 OPS = {"Authorization": "Bearer ops-key"}

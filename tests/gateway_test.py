@@ -280,6 +280,18 @@ class Keys(Gateway):
         self.assertEqual(caught.exception.code, "insufficient_quota")
         self.assertEqual(self.calls(), (2, 0))
 
+    def test_a_budget_that_only_warns(self):
+        client = self.client(api_key="warned-key")
+        told = [self.chat(client)[1].get("x-waybill-budget") for _ in range(3)]
+        self.assertEqual(told, [None, None, "exceeded"])
+
+    def test_a_provider_that_says_whether_to_ask_again(self):
+        self.a.rule("status=500;should_retry=false")
+        self.b.rule("status=500;should_retry=false")
+        with self.assertRaises(openai.InternalServerError):
+            self.chat()
+        self.assertEqual(self.calls(), (1, 1), "each was asked, and neither again")
+
     def test_the_providers_key_is_told_to_the_provider_and_nobody_else(self):
         for mock in (self.a, self.b):
             mock.rule(f"key={gateway_config.PROVIDER_KEY}")

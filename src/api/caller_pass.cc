@@ -70,6 +70,7 @@ Status Pass::admit(Call& call, const upstream::CallerDemand& demand) {
   }
   if (!admitted) return std::unexpected(std::move(admitted.error().error));
   pass_.emplace(std::move(*admitted));
+  if (pass_->over_budget()) call.response().add_header("x-waybill-budget", "exceeded");
   return {};
 }
 

@@ -1,15 +1,16 @@
 #include "upstream/balancer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+
+#include <boost/container/small_vector.hpp>
 
 namespace waybill::upstream {
 namespace {
 
 constexpr double kLatencyShare = 0.1;  // of the newest in the average
 constexpr double kBalance = 1.25;      // "Consistent hashing with bounded loads", Mirrokni et al., 2016
-constexpr std::size_t kMostCandidates = 64;
+constexpr std::size_t kInlineCandidates = 64;
 constexpr Duration kProbeTime =
     std::chrono::seconds(1);  // after which a probe that is out may have ended well
 
@@ -22,31 +23,33 @@ std::uint64_t mix(std::uint64_t x) noexcept {
 }
 
 struct Candidates {
-  std::array<const PoolMember*, kMostCandidates> members;
-  std::size_t count = 0;
+  boost::container::small_vector<const PoolMember*, kInlineCandidates> members;
   std::uint64_t weight = 0;
 
-  void add(const PoolMember& member) noexcept {
-    if (count == kMostCandidates) return;
-    members[count++] = &member;
+  [[nodiscard]] std::size_t count() const noexcept { return members.size(); }
+  void add(const PoolMember& member) {
+    members.push_back(&member);
     weight += member.weight;
   }
   void remove(const PoolMember* member) noexcept {
-    auto* const end = members.begin() + count;
-    auto* const found = std::find(members.begin(), end, member);
-    if (found == end) return;
+    const auto found = std::find(members.begin(), members.end(), member);
+    if (found == members.end()) return;
     weight -= member->weight;
-    *found = *(end - 1);
-    --count;
+    *found = members.back();
+    members.pop_back();
+  }
+  void clear() noexcept {
+    members.clear();
+    weight = 0;
   }
   [[nodiscard]] const PoolMember* draw(std::uint64_t random) const noexcept {
-    if (weight == 0) return members[random % count];
+    if (weight == 0) return members[random % count()];
     std::uint64_t left = random % weight;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (left < members[i]->weight) return members[i];
-      left -= members[i]->weight;
+    for (const PoolMember* each : members) {
+      if (left < each->weight) return each;
+      left -= each->weight;
     }
-    return members[0];
+    return members.front();
   }
 };
 
@@ -54,14 +57,13 @@ struct Candidates {
 // only its own conversations.
 const PoolMember* favourite(const Candidates& candidates, std::uint64_t affinity) noexcept {
   unsigned in_flight = 0;
-  for (std::size_t i = 0; i < candidates.count; ++i)
-    in_flight += candidates.members[i]->target->load.in_flight();
+  for (const PoolMember* each : candidates.members) in_flight += each->target->load.in_flight();
   const PoolMember* best = nullptr;
   double best_score = -1;
-  for (std::size_t i = 0; i < candidates.count; ++i) {
-    const PoolMember& each = *candidates.members[i];
+  for (const PoolMember* member : candidates.members) {
+    const PoolMember& each = *member;
     const double share = candidates.weight == 0
-                             ? 1.0 / static_cast<double>(candidates.count)
+                             ? 1.0 / static_cast<double>(candidates.count())
                              : static_cast<double>(each.weight) / static_cast<double>(candidates.weight);
     const double allowed = std::ceil(kBalance * share * (in_flight + 1.0));
     if (each.target->load.in_flight() + 1.0 > allowed) continue;
@@ -76,9 +78,9 @@ const PoolMember* favourite(const Candidates& candidates, std::uint64_t affinity
   return best;
 }
 
-const PoolMember* better_of_two(const Candidates& candidates, std::uint64_t random) noexcept {
+const PoolMember* better_of_two(const Candidates& candidates, std::uint64_t random) {
   const PoolMember* one = candidates.draw(mix(random));
-  if (candidates.count == 1) return one;
+  if (candidates.count() == 1) return one;
   Candidates rest = candidates;
   rest.remove(one);
   const PoolMember* other = rest.draw(mix(random + 1));
@@ -118,10 +120,10 @@ Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> t
       continue;
     }
     const bool is_spare = member.weight == 0;
-    const bool better = candidates.count == 0 || member.priority < priority ||
+    const bool better = candidates.count() == 0 || member.priority < priority ||
                         (member.priority == priority && spare && !is_spare);
     if (better) {
-      candidates = {};
+      candidates.clear();
       priority = member.priority;
       spare = is_spare;
     } else if (member.priority != priority || is_spare != spare) {
@@ -129,10 +131,11 @@ Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> t
     }
     candidates.add(member);
   }
-  while (candidates.count > 0) {
+  while (candidates.count() > 0) {
     const PoolMember* chosen = affinity != 0 ? favourite(candidates, affinity) : nullptr;
     if (chosen == nullptr) chosen = better_of_two(candidates, random);
-    if (chosen->target->circuit.allow(now)) {
+    choice.pass = chosen->target->circuit.allow(now);
+    if (choice.pass != CircuitPass::kNo) {
       choice.target = chosen->target.get();
       return choice;
     }

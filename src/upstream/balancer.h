@@ -21,6 +21,7 @@ struct PoolMember {
 
 struct Choice {
   Target* target = nullptr;              // null: none may be called now
+  CircuitPass pass = CircuitPass::kNo;   // of its circuit, to be reported with
   TimePoint soonest = TimePoint::max();  // then: when the first may be; max: all have been tried
 };
 
@@ -29,7 +30,7 @@ struct Choice {
 // one target (rendezvous hashing, weighted) as long as it has no more than 1.25 times its share of the calls
 // in flight. Takes the probe of a circuit where one is due: the caller must report to it.
 //
-// `random`: any 64 random bits. Allocates nothing. Thread-safe.
+// `random`: any 64 random bits. Allocates nothing for pools of up to 64 targets. Thread-safe.
 [[nodiscard]] Choice choose(std::span<const PoolMember> pool, std::span<const Target* const> tried,
                             std::uint64_t affinity, std::uint64_t random, TimePoint now);
 

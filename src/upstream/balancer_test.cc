@@ -124,6 +124,16 @@ TEST_F(BalancerTest, BreaksAffinityBeforeATargetIsOverloaded) {
   EXPECT_NE(pick(7).target, favourite);
 }
 
+TEST_F(BalancerTest, ChoosesAmongAllOfALargePool) {
+  for (int i = 0; i < 100; ++i) add(std::to_string(i).c_str());
+  std::set<std::string> used;
+  for (std::uint64_t conversation = 1; conversation <= 3000; ++conversation) {
+    used.insert(pick().target->name);
+    used.insert(pick(conversation).target->name);
+  }
+  EXPECT_EQ(used.size(), 100U);
+}
+
 TEST_F(BalancerTest, OpensAfterFailuresInARowAndLooksAgainOnce) {
   add("a");
   Circuit& circuit = pool_[0].target->circuit;
@@ -137,7 +147,7 @@ TEST_F(BalancerTest, OpensAfterFailuresInARowAndLooksAgainOnce) {
   now_ += 5s;
   EXPECT_NE(pick().target, nullptr);  // the probe
   EXPECT_EQ(pick().target, nullptr);  // and no other
-  circuit.failed(now_);
+  circuit.failed(now_, CircuitPass::kProbe);
   now_ += 6s;
   EXPECT_EQ(pick().target, nullptr) << "the second time is longer";
   now_ += 4s;

@@ -38,13 +38,14 @@ bool Circuit::is_callable(TimePoint now) const noexcept {
   return !probing_.load(std::memory_order_relaxed) || ticks(now) > blocked + kProbePatience.count();
 }
 
-bool Circuit::allow(TimePoint now) {
-  if (!is_callable(now)) return false;
-  if (blocked_.load(std::memory_order_relaxed) == kNever) return true;
+CircuitPass Circuit::allow(TimePoint now) {
+  if (!is_callable(now)) return CircuitPass::kNo;
+  if (blocked_.load(std::memory_order_relaxed) == kNever) return CircuitPass::kCall;
   const std::lock_guard lock(mutex_);
-  if (!is_callable(now)) return false;
-  if (blocked_.load(std::memory_order_relaxed) != kNever) probing_.store(true, std::memory_order_relaxed);
-  return true;
+  if (!is_callable(now)) return CircuitPass::kNo;
+  if (blocked_.load(std::memory_order_relaxed) == kNever) return CircuitPass::kCall;
+  probing_.store(true, std::memory_order_relaxed);
+  return CircuitPass::kProbe;
 }
 
 TimePoint Circuit::when() const noexcept {
@@ -64,10 +65,11 @@ void Circuit::succeeded() noexcept {
   blocked_.store(kNever, std::memory_order_relaxed);
 }
 
-void Circuit::failed(TimePoint now) {
+void Circuit::failed(TimePoint now, CircuitPass pass) {
   const unsigned failures = failures_.fetch_add(1, std::memory_order_relaxed) + 1;
   const std::lock_guard lock(mutex_);
-  const bool probed = probing_.exchange(false, std::memory_order_relaxed);
+  const bool probed = pass == CircuitPass::kProbe;
+  if (probed) probing_.store(false, std::memory_order_relaxed);
   const bool open = blocked_.load(std::memory_order_relaxed) != kNever;
   const std::uint32_t recent = (recent_.load(std::memory_order_relaxed) << 1U) | 1U;
   recent_.store(recent, std::memory_order_relaxed);
@@ -81,7 +83,9 @@ void Circuit::failed(TimePoint now) {
   blocked_.store(ticks(now + open_for_), std::memory_order_relaxed);
 }
 
-void Circuit::abandoned() noexcept { probing_.store(false, std::memory_order_relaxed); }
+void Circuit::abandoned(CircuitPass pass) noexcept {
+  if (pass == CircuitPass::kProbe) probing_.store(false, std::memory_order_relaxed);
+}
 
 void Circuit::cool(TimePoint until) noexcept {
   std::int64_t before = cooling_.load(std::memory_order_relaxed);

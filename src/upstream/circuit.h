@@ -18,6 +18,12 @@ enum class CircuitState : std::uint8_t {
 };
 [[nodiscard]] std::string_view to_string(CircuitState state) noexcept;  // "closed", ...
 
+enum class CircuitPass : std::uint8_t {
+  kNo,     // no call may go out now
+  kCall,   // one of many
+  kProbe,  // the one that looks whether the target is well again
+};
+
 // Failures in a row, or half of the last twenty calls, open it for a time that doubles with each probe that
 // fails; a Retry-After leaves the target alone for just that long, whatever else is known of it. Thread-safe;
 // the healthy path is a few relaxed loads.
@@ -26,17 +32,18 @@ class Circuit {
   explicit Circuit(const config::ProviderHealth& health) : health_(health) {}
 
   // Whether a call may go out now, and when() otherwise. Takes the place of the probe where one is due: who
-  // was allowed must report.
-  [[nodiscard]] bool allow(TimePoint now);
+  // was allowed must report, with what it was given, so that a call that went out before does not end the
+  // probe of another.
+  [[nodiscard]] CircuitPass allow(TimePoint now);
   // Whether allow() would say so, without taking anything.
   [[nodiscard]] bool is_callable(TimePoint now) const noexcept;
   // When it may next be called; `now` or before: at once.
   [[nodiscard]] TimePoint when() const noexcept;
 
   void succeeded() noexcept;
-  void failed(TimePoint now);
+  void failed(TimePoint now, CircuitPass pass = CircuitPass::kCall);
   // The call came to nothing that says anything of the target: it was cancelled.
-  void abandoned() noexcept;
+  void abandoned(CircuitPass pass) noexcept;
   // The provider asks to be left alone until then.
   void cool(TimePoint until) noexcept;
 

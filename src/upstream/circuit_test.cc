@@ -24,7 +24,7 @@ config::ProviderHealth health() {
 
 void open(Circuit& circuit, TimePoint now = kStart) {
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(circuit.allow(now));
+    ASSERT_NE(circuit.allow(now), CircuitPass::kNo);
     circuit.failed(now);
   }
   ASSERT_EQ(circuit.state(now), CircuitState::kOpen);
@@ -33,7 +33,7 @@ void open(Circuit& circuit, TimePoint now = kStart) {
 TEST(Circuit, OpensAfterFailuresInARow) {
   Circuit circuit(health());
   for (int i = 0; i < 2; ++i) {
-    EXPECT_TRUE(circuit.allow(kStart));
+    EXPECT_NE(circuit.allow(kStart), CircuitPass::kNo);
     circuit.failed(kStart);
   }
   circuit.succeeded();
@@ -41,7 +41,7 @@ TEST(Circuit, OpensAfterFailuresInARow) {
   EXPECT_EQ(circuit.state(kStart), CircuitState::kClosed);
   circuit.failed(kStart);
   EXPECT_EQ(circuit.state(kStart), CircuitState::kOpen);
-  EXPECT_FALSE(circuit.allow(kStart));
+  EXPECT_EQ(circuit.allow(kStart), CircuitPass::kNo);
   EXPECT_EQ(circuit.when(), kStart + seconds(5));
 }
 
@@ -70,13 +70,13 @@ TEST(Circuit, LetsOneProbeThroughAndClosesWhenItSucceeds) {
   Circuit circuit(health());
   open(circuit);
   const TimePoint later = kStart + seconds(5);
-  EXPECT_FALSE(circuit.allow(later - seconds(1)));
+  EXPECT_EQ(circuit.allow(later - seconds(1)), CircuitPass::kNo);
   EXPECT_EQ(circuit.state(later), CircuitState::kHalfOpen);
-  EXPECT_TRUE(circuit.allow(later));
-  EXPECT_FALSE(circuit.allow(later));
+  EXPECT_NE(circuit.allow(later), CircuitPass::kNo);
+  EXPECT_EQ(circuit.allow(later), CircuitPass::kNo);
   circuit.succeeded();
   EXPECT_EQ(circuit.state(later), CircuitState::kClosed);
-  EXPECT_TRUE(circuit.allow(later));
+  EXPECT_NE(circuit.allow(later), CircuitPass::kNo);
 }
 
 TEST(Circuit, CoolsLongerWithEachProbeThatFails) {
@@ -86,11 +86,11 @@ TEST(Circuit, CoolsLongerWithEachProbeThatFails) {
   for (const int wait : {5, 10, 15, 15}) {
     EXPECT_EQ(circuit.when(), now + seconds(wait));
     now += seconds(wait);
-    ASSERT_TRUE(circuit.allow(now));
-    circuit.failed(now);
+    ASSERT_EQ(circuit.allow(now), CircuitPass::kProbe);
+    circuit.failed(now, CircuitPass::kProbe);
   }
   now = circuit.when();
-  ASSERT_TRUE(circuit.allow(now));
+  ASSERT_EQ(circuit.allow(now), CircuitPass::kProbe);
   circuit.succeeded();
   open(circuit, now);
   EXPECT_EQ(circuit.when(), now + seconds(5));
@@ -100,17 +100,29 @@ TEST(Circuit, AProbeThatIsCancelledMakesRoomForAnother) {
   Circuit circuit(health());
   open(circuit);
   const TimePoint later = kStart + seconds(5);
-  ASSERT_TRUE(circuit.allow(later));
-  circuit.abandoned();
-  EXPECT_TRUE(circuit.allow(later));
+  ASSERT_EQ(circuit.allow(later), CircuitPass::kProbe);
+  circuit.abandoned(CircuitPass::kProbe);
+  EXPECT_EQ(circuit.allow(later), CircuitPass::kProbe);
+}
+
+TEST(Circuit, CallsThatWentOutBeforeDoNotEndTheProbe) {
+  Circuit circuit(health());
+  open(circuit);
+  const TimePoint later = kStart + seconds(5);
+  ASSERT_EQ(circuit.allow(later), CircuitPass::kProbe);
+  circuit.failed(later, CircuitPass::kCall);
+  circuit.abandoned(CircuitPass::kCall);
+  EXPECT_EQ(circuit.allow(later), CircuitPass::kNo);
+  circuit.failed(later, CircuitPass::kProbe);
+  EXPECT_EQ(circuit.when(), later + seconds(10));
 }
 
 TEST(Circuit, AProbeThatNeverReportsDoesNotCloseTheTargetForEver) {
   Circuit circuit(health());
   open(circuit);
-  ASSERT_TRUE(circuit.allow(kStart + seconds(5)));
-  EXPECT_FALSE(circuit.allow(kStart + minutes(5)));
-  EXPECT_TRUE(circuit.allow(kStart + minutes(11)));
+  ASSERT_NE(circuit.allow(kStart + seconds(5)), CircuitPass::kNo);
+  EXPECT_EQ(circuit.allow(kStart + minutes(5)), CircuitPass::kNo);
+  EXPECT_NE(circuit.allow(kStart + minutes(11)), CircuitPass::kNo);
 }
 
 TEST(Circuit, CoolsForJustAsLongAsTheProviderSays) {
@@ -118,11 +130,11 @@ TEST(Circuit, CoolsForJustAsLongAsTheProviderSays) {
   circuit.cool(kStart + seconds(30));
   circuit.cool(kStart + seconds(10));
   EXPECT_TRUE(circuit.is_cooling(kStart + seconds(29)));
-  EXPECT_FALSE(circuit.allow(kStart + seconds(29)));
+  EXPECT_EQ(circuit.allow(kStart + seconds(29)), CircuitPass::kNo);
   EXPECT_EQ(circuit.when(), kStart + seconds(30));
   circuit.succeeded();  // of a call that was out already
-  EXPECT_FALSE(circuit.allow(kStart + seconds(29)));
-  EXPECT_TRUE(circuit.allow(kStart + seconds(30)));
+  EXPECT_EQ(circuit.allow(kStart + seconds(29)), CircuitPass::kNo);
+  EXPECT_NE(circuit.allow(kStart + seconds(30)), CircuitPass::kNo);
 }
 
 TEST(Circuit, OneOfManyThreadsGetsTheProbe) {
@@ -132,7 +144,8 @@ TEST(Circuit, OneOfManyThreadsGetsTheProbe) {
     std::atomic<int> allowed{0};
     std::vector<std::thread> threads;
     for (int t = 0; t < 4; ++t)
-      threads.emplace_back([&] { allowed += circuit.allow(kStart + seconds(6)) ? 1 : 0; });
+      threads.emplace_back(
+          [&] { allowed += circuit.allow(kStart + seconds(6)) == CircuitPass::kProbe ? 1 : 0; });
     for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(allowed.load(), 1);
   }

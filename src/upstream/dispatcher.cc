@@ -171,14 +171,14 @@ http::Task<> Dispatcher::use(Run& run, const Model& model, bool last) {
     }
     if (run.attempts() > 0) {
       if (!budget_.take_retry(now(), run.catalog.gateway())) {
-        choice.target->circuit.abandoned();
+        choice.target->circuit.abandoned(choice.pass);
         run.out_of_retries = true;
         metrics_.retries_refused.add();
         co_return;
       }
       metrics_.retries.with({run.last ? to_string(run.last->kind) : std::string_view("refused")}).add();
     }
-    co_await try_target(run, model, *choice.target);
+    co_await try_target(run, model, choice);
   }
 }
 
@@ -196,8 +196,9 @@ http::Task<bool> Dispatcher::back_off(Run& run) {
   co_return true;
 }
 
-http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target) {
+http::Task<> Dispatcher::try_target(Run& run, const Model& model, Choice choice) {
   const Call& call = run.call;
+  Target& target = *choice.target;
   const TimePoint arrived = now();
   Result<LaneSlot> slot = co_await wait_for_slot(call, target.provider->lanes());
   const TimePoint began = now();
@@ -205,7 +206,7 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
   facts.queued += began - arrived;
   call.waybill.stage(Stage::kLane, arrived, began);
   if (!slot) {
-    target.circuit.abandoned();
+    target.circuit.abandoned(choice.pass);
     const ErrorCode code = slot.error().code;
     if (code == ErrorCode::kCancelled || code == ErrorCode::kDeadlineExceeded)
       co_return run.end(std::move(slot.error()));
@@ -245,13 +246,13 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
       run.ended = true;
       co_return;
     case End::kAbandoned:
-      target.circuit.abandoned();
+      target.circuit.abandoned(choice.pass);
       co_return run.end(cancelled());
     case End::kExpired:
-      target.circuit.abandoned();
+      target.circuit.abandoned(choice.pass);
       co_return run.end(expired(fmt::format("while {} was at work", facts.target)));
     case End::kCut:
-      target.circuit.failed(ended);
+      target.circuit.failed(ended, choice.pass);
       run.outcome.began = true;
       if (result.expired) co_return run.end(expired(fmt::format("while {} was at work", facts.target)));
       co_return run.end(error_of(result.failure, facts.target, facts.attempts));
@@ -268,9 +269,9 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Target& target
     co_return run.end({.code = ErrorCode::kInvalidInput, .message = std::move(failure.message), .field = {}});
   }
   if (failure.is_ill()) {
-    target.circuit.failed(ended);
+    target.circuit.failed(ended, choice.pass);
   } else {
-    target.circuit.abandoned();
+    target.circuit.abandoned(choice.pass);
   }
   if (failure.retry_after) {
     target.circuit.cool(ended + *failure.retry_after);

@@ -34,7 +34,7 @@ class Dispatcher {
  private:
   struct Run;
   http::Task<> use(Run& run, const Model& model, bool last);
-  http::Task<> try_target(Run& run, const Model& model, Target& target);
+  http::Task<> try_target(Run& run, const Model& model, Choice choice);
   http::Task<bool> back_off(Run& run);
   void account(Run& run, const Target& target, const AttemptResult& result, Duration time);
   void conclude(Run& run, const Model& model);

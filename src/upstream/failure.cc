@@ -147,6 +147,8 @@ Failure failure_of(const http::ResponseHead& head, std::string_view body, const 
                   .body = {},
                   .retry_after = retry_after(head)};
   failure.body = std::move(told);
+  if (const std::string_view text = head.header("x-should-retry"); !text.empty())
+    failure.should_retry = text == "true";
   return failure;
 }
 

@@ -29,18 +29,19 @@ enum class FailureKind : std::uint8_t {
 
 struct Failure {
   FailureKind kind = FailureKind::kConnect;
-  unsigned status = 0;                  // of HTTP; 0: there was none
-  std::string message;                  // for people, without a secret: "headers: nothing came in time"
-  std::string body;                     // of an answer with a status from 400 on, in OpenAI's format
-  std::optional<Duration> retry_after;  // what the provider asks for
-  bool stale = false;                   // of the connection, not of the target
+  unsigned status = 0;                    // of HTTP; 0: there was none
+  std::string message;                    // for people, without a secret: "headers: nothing came in time"
+  std::string body;                       // of an answer with a status from 400 on, in OpenAI's format
+  std::optional<Duration> retry_after;    // what the provider asks for
+  bool stale = false;                     // of the connection, not of the target
+  std::optional<bool> should_retry = {};  // as the provider says itself (x-should-retry)
 
   // Another target may do better.
   [[nodiscard]] bool may_retry() const noexcept { return kind != FailureKind::kRefused; }
   // The same target may do better in a moment.
   [[nodiscard]] bool is_transient() const noexcept {
-    const bool by_status =
-        kind == FailureKind::kStatus && !retry_after && (status >= 500 || status == 408 || status == 409);
+    const bool by_status = kind == FailureKind::kStatus && !retry_after &&
+                           should_retry.value_or(status >= 500 || status == 408 || status == 409);
     return by_status || kind == FailureKind::kConnect || kind == FailureKind::kClosed;
   }
   // It says that the target is in a bad state (and not that it has too much to do).
