@@ -217,7 +217,7 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Choice choice)
   if (call.gate != nullptr && facts.attempts == 0) {
     Status opened = co_await call.gate->open();
     if (!opened) {
-      target.circuit.abandoned();
+      target.circuit.abandoned(choice.pass);
       co_return run.end(std::move(opened.error()));
     }
   }
