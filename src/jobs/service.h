@@ -46,6 +46,9 @@ class Service {
   // Claims nothing more; waits until the deadline for what runs; takes back the rest, so that others can have
   // it. Returns whether nothing was left.
   bool drain(TimePoint deadline);
+  // The first part of drain(), for whoever waits in turns: claims nothing more. Whether all has ended.
+  void stop_claiming();
+  [[nodiscard]] bool is_idle() const;
   // After drain() and while the loops still run.
   void stop();
 

@@ -14,6 +14,10 @@ constexpr std::array<double, 21> kSeconds = {0.00001, 0.000025, 0.00005, 0.0001,
 constexpr std::array<double, 9> kSequences = {1, 2, 4, 8, 16, 32, 64, 128, 256};
 constexpr std::array<double, 10> kTokens = {8, 16, 32, 64, 96, 128, 192, 256, 384, 512};
 
+constexpr std::array<double, 16> kJobSeconds = {0.01, 0.05, 0.1, 0.5, 1,   2.5,  5,     10,
+                                                30,   60,   120, 300, 900, 3600, 21600, 86400};
+constexpr std::array<double, 10> kRows = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+
 constexpr std::array<std::string_view, 4> kRequestLabels = {"endpoint", "route", "tier", "outcome"};
 constexpr std::array<std::string_view, 1> kEndpoint = {"endpoint"};
 constexpr std::array<std::string_view, 1> kStage = {"stage"};
@@ -26,6 +30,9 @@ constexpr std::array<std::string_view, 2> kModelKind = {"model", "kind"};
 constexpr std::array<std::string_view, 1> kModel = {"model"};
 constexpr std::array<std::string_view, 1> kProvider = {"provider"};
 constexpr std::array<std::string_view, 2> kProviderLane = {"provider", "lane"};
+constexpr std::array<std::string_view, 1> kQueue = {"queue"};
+constexpr std::array<std::string_view, 2> kQueueState = {"queue", "state"};
+constexpr std::array<std::string_view, 2> kQueueCode = {"queue", "code"};
 constexpr std::array<std::string_view, 3> kBuild = {"version", "compiler", "kernels"};
 
 constexpr auto kCounter = MetricKind::kCounter;
@@ -197,6 +204,54 @@ constexpr auto kCatalog = std::to_array<MetricDescriptor>({
      kSeconds},
     {"waybill_webhook_pending", kGauge, "", "Webhooks that are yet to be delivered.", {}, {}},
     {"waybill_webhook_dead", kGauge, "", "Webhooks that are not tried any more.", {}, {}},
+    {"waybill_jobs_submitted_total", kCounter, "", "Jobs that were accepted.", kQueue, {}},
+    {"waybill_jobs_finished_total",
+     kCounter,
+     "",
+     "Jobs that have ended, by how (completed, failed, cancelled, expired, dead).",
+     kQueueState,
+     {}},
+    {"waybill_jobs_depth", kGauge, "", "Jobs that are kept, by state.", kQueueState, {}},
+    {"waybill_jobs_oldest_seconds",
+     kGauge,
+     "seconds",
+     "How long the oldest job that is queued has been there.",
+     kQueue,
+     {}},
+    {"waybill_dead_letters", kGauge, "", "Jobs that used up their receives and are kept.", kQueue, {}},
+    {"waybill_job_receives_total", kCounter, "", "Jobs handed to a worker, here or elsewhere.", kQueue, {}},
+    {"waybill_job_attempts_failed_total",
+     kCounter,
+     "",
+     "Attempts by this server's workers that did not end in the answer that was asked for, by error.",
+     kQueueCode,
+     {}},
+    {"waybill_in_doubt_total",
+     kCounter,
+     "",
+     "Jobs whose worker was lost when their call had begun.",
+     kQueue,
+     {}},
+    {"waybill_lease_expired_total", kCounter, "", "Leases that ran out, or whose process ended.", kQueue, {}},
+    {"waybill_job_queue_seconds", kHistogram, "seconds",
+     "From when a job could be claimed first to its claim by this server's workers.", kQueue, kJobSeconds},
+    {"waybill_job_run_seconds", kHistogram, "seconds", "How long attempts by this server's workers ran.",
+     kQueue, kJobSeconds},
+    {"waybill_jobs_unsettled",
+     kGauge,
+     "",
+     "Jobs that have ended and could not be written yet: their answers are in memory only.",
+     {},
+     {}},
+    {"waybill_store_commit_rows", kHistogram, "", "Changes in each transaction of the store.", {}, kRows},
+    {"waybill_store_commit_seconds",
+     kHistogram,
+     "seconds",
+     "Each transaction of the store with its flush to the disk.",
+     {},
+     kSeconds},
+    {"waybill_store_writable", kGauge, "", "Whether the store can be written: 1 yes, 0 no.", {}, {}},
+    {"waybill_store_waiting", kGauge, "", "Changes that wait for the disk.", {}, {}},
     {"waybill_log_lines_dropped_total",
      kCounter,
      "",

@@ -44,6 +44,22 @@ struct ProgramMetrics {
   Histogram& webhook_seconds;
   Gauge& webhook_pending;
   Gauge& webhook_dead;
+  Family<Counter>& jobs_submitted;       // queue
+  Family<Counter>& jobs_finished;        // queue, state
+  Family<Gauge>& jobs_depth;             // queue, state
+  Family<Gauge>& jobs_oldest_seconds;    // queue
+  Family<Gauge>& dead_letters;           // queue
+  Family<Counter>& job_receives;         // queue
+  Family<Counter>& job_attempts_failed;  // queue, code
+  Family<Counter>& in_doubt;             // queue
+  Family<Counter>& lease_expired;        // queue
+  Family<Histogram>& job_queue_seconds;  // queue
+  Family<Histogram>& job_run_seconds;    // queue
+  Gauge& jobs_unsettled;
+  Histogram& store_commit_rows;
+  Histogram& store_commit_seconds;
+  Family<Gauge>& store_writable;  // no labels; there only where there is a store
+  Gauge& store_waiting;
   Counter& log_lines_dropped;
   Counter& file_lines_dropped;
   Counter& trace_spans_exported;

@@ -12,8 +12,8 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/token_bucket.h"
 #include "config/upstream_config.h"
-#include "upstream/token_bucket.h"
 
 namespace waybill::upstream {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "upstream/token_bucket.h"
+#include "base/token_bucket.h"
 
 namespace waybill::upstream {
 

@@ -1,8 +1,8 @@
-#include "upstream/token_bucket.h"
+#include "base/token_bucket.h"
 
 #include <gtest/gtest.h>
 
-namespace waybill::upstream {
+namespace waybill {
 namespace {
 
 using std::chrono::milliseconds;
@@ -79,4 +79,4 @@ TEST(TokenBucket, AnotherLimitKeepsWhatWasUsed) {
 }
 
 }  // namespace
-}  // namespace waybill::upstream
+}  // namespace waybill

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-namespace waybill::upstream {
+namespace waybill {
 
 // The token bucket that providers describe their limits by. What is taken may be returned; an amount larger
 // than the whole bucket is taken from a full one, which is then in debt. Not thread-safe: whoever has several
@@ -42,4 +42,4 @@ class TokenBucket {
   TimePoint at_{};
 };
 
-}  // namespace waybill::upstream
+}  // namespace waybill

@@ -1,9 +1,9 @@
-#include "upstream/token_bucket.h"
+#include "base/token_bucket.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace waybill::upstream {
+namespace waybill {
 
 double TokenBucket::level(TimePoint now) const noexcept {
   return now <= at_ ? level_ : std::min(capacity_, level_ + seconds(now - at_) * per_second_);
@@ -38,4 +38,4 @@ void TokenBucket::resize(double capacity, double per_second, TimePoint now) noex
   set(capacity - used, capacity, per_second, now);
 }
 
-}  // namespace waybill::upstream
+}  // namespace waybill
