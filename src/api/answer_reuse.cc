@@ -2,13 +2,12 @@
 
 #include <array>
 #include <chrono>
-#include <cstring>
-#include <span>
 #include <utility>
 
-#include <fmt/format.h>
-
-#include "base/hash.h"
+#include "api/durable_answer.h"
+#include "api/error_answer.h"
+#include "api/gateway.h"
+#include "api/request_hash.h"
 
 namespace waybill::api {
 namespace {
@@ -17,24 +16,6 @@ using upstream::AnswerWay;
 using upstream::Outcome;
 using upstream::SharedAsk;
 
-constexpr std::size_t kMostKeyBytes = 255;
-constexpr Duration kKeyLifetime = std::chrono::hours(24);
-
-// A cryptographic hash: who can guess keys must not be able to make two of them meet. Each part with its
-// length, so that no two lists of parts read the same.
-Hash128 hash_of(std::span<const std::string_view> parts) {
-  std::string digests;
-  for (const std::string_view part : parts) {
-    const Sha256 digest = sha256(std::as_bytes(std::span(part)));
-    digests.append(reinterpret_cast<const char*>(digest.data()), digest.size());
-  }
-  const Sha256 digest = sha256(std::as_bytes(std::span(digests)));
-  Hash128 hash;
-  std::memcpy(&hash.low, digest.data(), sizeof hash.low);
-  std::memcpy(&hash.high, digest.data() + sizeof hash.low, sizeof hash.high);
-  return hash;
-}
-
 }  // namespace
 
 // The part of the Idempotency-Key: whose answer may be there, or on its way.
@@ -42,10 +23,16 @@ class ReusedCall::Keyed final : public upstream::SharedCaller {
  public:
   explicit Keyed(ReusedCall& at) : at_(at) {}
   Status joined(AnswerWay way) override {
+    if (way == AnswerWay::kShared && !at_.call_.deployment->config().jobs.wait_for_same_key) {
+      at_.refusal_ = kKeyInUse;
+      return std::unexpected(key_in_use());
+    }
     at_.replayed_ = way != AnswerWay::kLed;
     return at_.replayed_ ? at_.pass_.admit_answered(at_.call_, at_.request_) : Status{};
   }
-  http::Task<Outcome> lead(upstream::Reply& reply) override { return at_.look_into_cache(reply); }
+  http::Task<Outcome> lead(upstream::Reply& reply) override {
+    return at_.gateway_->jobs() == nullptr ? at_.look_into_cache(reply) : at_.look_into_store(reply);
+  }
   void abandon() override { at_.keyed_.request(); }
 
  private:
@@ -69,16 +56,13 @@ class ReusedCall::Cached final : public upstream::SharedCaller {
 Status ReusedCall::prepare(upstream::Operation operation) {
   const http::Request& request = call_.request();
   const std::string_view caller = call_.caller == nullptr ? std::string_view() : call_.caller->name;
-  const std::string_view key = request.header("idempotency-key"), wish = request.header("x-waybill-cache");
+  // A job is its own record of what came of its key.
+  const std::string_view key = call_.job == nullptr ? request.header("idempotency-key") : std::string_view();
+  const std::string_view wish = request.header("x-waybill-cache");
   const config::ResponseCache& cache = choice_.model->config.cache;
   const bool caches = http::equal_names(wish, "use") || (cache.enabled && !http::equal_names(wish, "no"));
   if (cache.enabled && !caches) cache_result_ = "bypass";
-  if (key.size() > kMostKeyBytes) {
-    return fail(
-        ErrorCode::kInvalidInput,
-        fmt::format("An Idempotency-Key has at most {} bytes; this one has {}.", kMostKeyBytes, key.size()),
-        "Idempotency-Key");
-  }
+  if (Status good = check_idempotency_key(key); !good) return good;
   if (key.empty() && !caches) return {};
   payload_ = hash_of(std::array{upstream::path_of(operation), std::string_view(request.body)});
   if (!key.empty()) idempotency_key_ = hash_of(std::array{caller, key});
@@ -91,31 +75,65 @@ Status ReusedCall::prepare(upstream::Operation operation) {
   return {};
 }
 
-http::Task<Outcome> ReusedCall::run(AnswerStore& store, upstream::Dispatcher& dispatcher,
-                                    telemetry::ProgramMetrics& metrics, const upstream::Call& asked,
-                                    upstream::Reply& reply) {
-  store_ = &store;
-  dispatcher_ = &dispatcher;
+http::Task<Outcome> ReusedCall::run(Gateway& gateway, const upstream::Call& asked, upstream::Reply& reply) {
+  gateway_ = &gateway;
   asked_ = &asked;
   Outcome outcome;
   if (idempotency_key_) {
     const SharedAsk ask = {.key = *idempotency_key_,
                            .payload = payload_,
-                           .lifetime = kKeyLifetime,
+                           .lifetime = call_.deployment->config().jobs.idempotency_ttl,
                            .deadline = call_.deadline,
                            .cancellation = client_,
                            .loop = asked.loop};
     Keyed keyed(*this);
-    outcome = co_await store.keyed().run(ask, keyed, reply);
+    outcome = co_await gateway.answers().keyed().run(ask, keyed, reply);
   } else {
     outcome = co_await look_into_cache(reply);
   }
   pass_.settle(outcome);
+  if (refusal_.status != 0) tell_refusal(outcome);
   if (outcome.facts.attempts == 0 && !outcome.facts.target.empty())
     call_.waybill.upstream({.target = outcome.facts.target});
   const std::string_view result = replayed_ ? std::string_view("replayed") : cache_result_;
-  if (!result.empty()) metrics.response_cache.with({result}).add();
+  if (!result.empty()) gateway.telemetry().metrics().response_cache.with({result}).add();
   co_return outcome;
+}
+
+http::Task<Outcome> ReusedCall::look_into_store(upstream::Reply& reply) {
+  Outcome outcome;
+  DurableAnswer record(*gateway_, call_, asked_->operation, keyed_);
+  const auto ttl = call_.deployment->config().jobs.idempotency_ttl;
+  const store::IdempotencyKey key = {
+      .key = *idempotency_key_,
+      .payload = payload_,
+      .until = jobs::store_now() + std::chrono::duration_cast<std::chrono::microseconds>(ttl).count()};
+  Result<std::optional<store::JobResult>> had = co_await record.begin(key);
+  if (!had) {
+    refusal_ = record.refusal();
+    outcome.error = std::move(had.error());
+    co_return outcome;
+  }
+  if (*had) {
+    replayed_ = true;
+    if (Status admitted = pass_.admit_answered(call_, request_); !admitted) {
+      outcome.error = std::move(admitted.error());
+    } else {
+      outcome = co_await replay(**had, reply);
+    }
+    co_return outcome;
+  }
+  RecordingReply recording(reply, asked_->max_answer_bytes);
+  outcome = co_await look_into_cache(recording);
+  co_await record.end(outcome, recording.events(), recording.all());
+  co_return outcome;
+}
+
+void ReusedCall::tell_refusal(Outcome& outcome) const {
+  http::Response told;
+  write_error(*outcome.error, {refusal_.status, "invalid_request_error", refusal_.code}, told);
+  outcome.status = told.status;
+  outcome.body = std::move(told.body);
 }
 
 http::Task<Outcome> ReusedCall::look_into_cache(upstream::Reply& reply) {
@@ -128,7 +146,7 @@ http::Task<Outcome> ReusedCall::look_into_cache(upstream::Reply& reply) {
                            .cancellation = idempotency_key_ ? keyed_ : client_,
                            .loop = asked_->loop};
     Cached cached(*this);
-    outcome = co_await store_->cached().run(ask, cached, reply);
+    outcome = co_await gateway_->answers().cached().run(ask, cached, reply);
   } else {
     outcome = co_await call_provider(reply);
   }
@@ -141,7 +159,7 @@ http::Task<Outcome> ReusedCall::call_provider(upstream::Reply& reply) {
     outcome.error = std::move(admitted.error());
     co_return outcome;
   }
-  outcome = co_await dispatcher_->run(*asked_, *call_.deployment->catalog, *choice_.model, reply);
+  outcome = co_await gateway_->dispatcher().run(*asked_, *call_.deployment->catalog, *choice_.model, reply);
   co_return outcome;
 }
 

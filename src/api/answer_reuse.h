@@ -6,18 +6,20 @@
 #include <string>
 #include <string_view>
 
-#include "api/answer_store.h"
 #include "api/call.h"
 #include "api/caller_pass.h"
+#include "api/durable_answer.h"
 #include "api/model_choice.h"
 #include "http/cancellation.h"
-#include "telemetry/program_metrics.h"
-#include "upstream/dispatcher.h"
+#include "upstream/call.h"
 
 namespace waybill::api {
 
-// One call on its way to an answer: first to what its Idempotency-Key had, then to the cache, then under the
-// caller's limits to a provider. What is not asked for is passed by. On its loop.
+class Gateway;
+
+// One call on its way to an answer: first to what its Idempotency-Key had (in memory, then in the store of
+// jobs, where there is one), then to the cache, then under the caller's limits to a provider. What is not
+// asked for is passed by. On its loop.
 class ReusedCall {
  public:
   ReusedCall(Call& call, const upstream::ChatRequest& request, const ModelChoice& choice)
@@ -35,16 +37,17 @@ class ReusedCall {
   }
 
   // `asked` has cancellation().
-  [[nodiscard]] http::Task<upstream::Outcome> run(AnswerStore& store, upstream::Dispatcher& dispatcher,
-                                                  telemetry::ProgramMetrics& metrics,
-                                                  const upstream::Call& asked, upstream::Reply& reply);
+  [[nodiscard]] http::Task<upstream::Outcome> run(Gateway& gateway, const upstream::Call& asked,
+                                                  upstream::Reply& reply);
   // x-waybill-cache, Idempotent-Replayed; once it is known how the answer comes.
   void add_headers(http::Response& response) const;
 
  private:
   class Keyed;
   class Cached;
+  http::Task<upstream::Outcome> look_into_store(upstream::Reply& reply);
   http::Task<upstream::Outcome> look_into_cache(upstream::Reply& reply);
+  void tell_refusal(upstream::Outcome& outcome) const;
   http::Task<upstream::Outcome> call_provider(upstream::Reply& reply);
 
   Call& call_;
@@ -58,10 +61,10 @@ class ReusedCall {
   Pass pass_;
   std::string_view cache_result_;  // a literal; empty: the cache has no part in it
   bool replayed_ = false;
+  KeyRefusal refusal_;
 
   // While it runs:
-  AnswerStore* store_ = nullptr;
-  upstream::Dispatcher* dispatcher_ = nullptr;
+  Gateway* gateway_ = nullptr;
   const upstream::Call* asked_ = nullptr;
 };
 

@@ -7,10 +7,20 @@
 #include "api/keys.h"
 #include "http/exchange.h"
 #include "telemetry/waybill.h"
+#include "upstream/call.h"
 
 namespace waybill::api {
 
 struct Endpoint;
+
+// What stands in for a connection and its key where a job is performed. The views and references outlive it.
+struct JobCall {
+  upstream::CallGate& gate;
+  std::string_view caller;           // the name of its key; empty: none
+  std::string_view idempotency_key;  // for providers
+  TimePoint deadline = TimePoint::max();
+  telemetry::Record record = {};  // of the waybill, at its end
+};
 
 struct Call {
   http::Exchange& exchange;
@@ -18,6 +28,7 @@ struct Call {
   std::shared_ptr<const Deployment> deployment;  // the configuration it began with, kept to its end
   telemetry::Waybill waybill;                    // empty for endpoints that are not accounted for
   const Caller* caller = nullptr;                // null where no keys are asked for
+  const JobCall* job = nullptr;                  // of a job that is performed
   TimePoint deadline = TimePoint::max();
   bool has_answer = false;  // the response holds what is to be told, though the request has failed
 

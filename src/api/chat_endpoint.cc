@@ -1,6 +1,7 @@
 // POST /v1/chat/completions and /v1/completions: a model answers, at once or as a stream.
 #include <utility>
 
+#include "api/answer_later.h"
 #include "api/answer_reuse.h"
 #include "api/endpoint.h"
 #include "api/gateway.h"
@@ -54,11 +55,6 @@ class ExchangeReply final : public upstream::Reply {
   const ReusedCall& reused_;
 };
 
-upstream::Lane lane_of(const http::Request& request) noexcept {
-  return http::equal_names(request.header("x-waybill-lane"), "batch") ? upstream::Lane::kBatch
-                                                                      : upstream::Lane::kInteractive;
-}
-
 void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, std::string body, Call& call) {
   http::Response& response = call.response();
   add_choice_headers(choice, response);
@@ -70,14 +66,23 @@ void write_answer(const upstream::Outcome& outcome, const ModelChoice& choice, s
 
 }  // namespace
 
+upstream::Lane lane_of(const http::Request& request) noexcept {
+  return http::equal_names(request.header("x-waybill-lane"), "batch") ? upstream::Lane::kBatch
+                                                                      : upstream::Lane::kInteractive;
+}
+
 http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation operation) {
   upstream::ChatRequest request;
   auto parse = [&]() -> Status { return request.parse(operation, call.request().body); };
   Status status = co_await read_body(call, parse);
   if (!status) co_return status;
   call.waybill.stage(telemetry::Stage::kAdmit, call.request().received, std::chrono::steady_clock::now());
+  std::optional<Status> later = co_await answer_later(gateway, call, operation);
+  if (later) co_return *later;
   Result<ModelChoice> choice = co_await choose_model(gateway, call, request);
   if (!choice) co_return std::unexpected(std::move(choice.error()));
+  later = co_await promote(gateway, call, operation, *choice);
+  if (later) co_return *later;
 
   ReusedCall reused(call, request, *choice);
   if (Status prepared = reused.prepare(operation); !prepared) co_return prepared;
@@ -92,21 +97,22 @@ http::Task<Status> answer_by_model(Gateway& gateway, Call& call, Operation opera
       .model = choice->asked,
       .lane = lane_of(call.request()),
       .deadline = call.deadline,
-      .finish_abandoned = choice->model->config.finish_abandoned,
+      .finish_abandoned = call.job == nullptr && choice->model->config.finish_abandoned,
       .max_answer_bytes = settings.max_answer_bytes,
       .caller = call.caller == nullptr ? std::string_view() : std::string_view(call.caller->name),
-      .idempotency_key = call.request().header("idempotency-key"),
+      .idempotency_key =
+          call.job == nullptr ? call.request().header("idempotency-key") : call.job->idempotency_key,
       .request_id = id,
       .traceparent = call.request().header("traceparent"),
       .tracestate = call.request().header("tracestate"),
+      .gate = call.job == nullptr ? nullptr : &call.job->gate,
       .cancellation = reused.cancellation(),
       .loop = exchange.loop(),
       .waybill = call.waybill,
   };
   ExchangeReply reply(call, *choice, reused);
   const char* activity = exchange.loop().set_activity(nullptr);
-  upstream::Outcome outcome = co_await reused.run(gateway.answers(), gateway.dispatcher(),
-                                                  gateway.telemetry().metrics(), asked, reply);
+  upstream::Outcome outcome = co_await reused.run(gateway, asked, reply);
   exchange.loop().set_activity(activity);
   if (exchange.body_begun()) {
     if (outcome.error) co_return std::unexpected(std::move(*outcome.error));

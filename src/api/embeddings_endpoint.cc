@@ -1,6 +1,7 @@
 // POST /v1/embeddings, in OpenAI's shape, by the encoder in this program.
 #include <cmath>
 
+#include "api/answer_later.h"
 #include "api/await.h"
 #include "api/embedding_request.h"
 #include "api/endpoint.h"
@@ -81,6 +82,8 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
       co_return answered;
     }
   }
+  std::optional<Status> later = co_await answer_later(gateway, call, upstream::Operation::kEmbeddings);
+  if (later) co_return *later;
   JsonBody body;
   const route::Engine& engine = *call.deployment->engine;
   EmbeddingRequest wanted;

@@ -62,6 +62,26 @@ http::Task<Status> find_request(Gateway& gateway, Call& call);
 http::Task<Status> list_requests(Gateway& gateway, Call& call);
 http::Task<Status> ledger(Gateway& gateway, Call& call);
 http::Task<Status> reload(Gateway& gateway, Call& call);
+http::Task<Status> submit_jobs(Gateway& gateway, Call& call);  // jobs_endpoint.cc
+http::Task<Status> list_jobs(Gateway& gateway, Call& call);
+http::Task<Status> find_job(Gateway& gateway, Call& call);
+http::Task<Status> job_result(Gateway& gateway, Call& call);
+http::Task<Status> cancel_job(Gateway& gateway, Call& call);
+http::Task<Status> retry_job(Gateway& gateway, Call& call);
+http::Task<Status> delete_job(Gateway& gateway, Call& call);
+http::Task<Status> job_events(Gateway& gateway, Call& call);   // job_events_endpoint.cc
+http::Task<Status> list_queues(Gateway& gateway, Call& call);  // queues_endpoint.cc
+http::Task<Status> find_queue(Gateway& gateway, Call& call);
+http::Task<Status> pause_queue(Gateway& gateway, Call& call);
+http::Task<Status> resume_queue(Gateway& gateway, Call& call);
+http::Task<Status> scale_queue(Gateway& gateway, Call& call);
+http::Task<Status> lease_jobs(Gateway& gateway, Call& call);  // leases_endpoint.cc
+http::Task<Status> renew_lease(Gateway& gateway, Call& call);
+http::Task<Status> complete_lease(Gateway& gateway, Call& call);
+http::Task<Status> fail_lease(Gateway& gateway, Call& call);
+http::Task<Status> release_lease(Gateway& gateway, Call& call);
+http::Task<Status> list_dead_letters(Gateway& gateway, Call& call);  // dead_letters_endpoint.cc
+http::Task<Status> redrive(Gateway& gateway, Call& call);
 http::Task<Status> openapi(Gateway& gateway, Call& call);  // docs_endpoint.cc
 http::Task<Status> docs_page(Gateway& gateway, Call& call);
 

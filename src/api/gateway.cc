@@ -104,10 +104,13 @@ std::shared_ptr<const Deployment> Gateway::deployment() const noexcept {
 
 void Gateway::deploy(std::unique_ptr<route::Engine> engine, std::shared_ptr<const upstream::Catalog> catalog,
                      Keyring keys) {
-  const std::lock_guard lock(counted_mutex_);
-  count_cache();
-  engines_.replace(std::move(engine));
-  publish(std::move(catalog), std::move(keys));
+  {
+    const std::lock_guard lock(counted_mutex_);
+    count_cache();
+    engines_.replace(std::move(engine));
+    publish(std::move(catalog), std::move(keys));
+  }
+  if (deployed_) deployed_(deployment()->config());
 }
 
 void Gateway::publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring keys) {
@@ -157,15 +160,7 @@ http::Task<> Gateway::handle(http::Exchange& exchange) {
     exchange.response.add_header("Allow", allowed_methods(request.path));
     co_return;
   }
-  if (found.endpoint == nullptr || found.endpoint->accounted) {
-    call.waybill = telemetry_.waybills().open(
-        found.endpoint == nullptr ? kUnknownEndpoint : found.endpoint->path, request.started);
-    call.waybill.stage(Stage::kRead, request.started, request.received);
-    accept_trace_context(request, call.waybill, telemetry_.trace_sample_ratio());
-    if (const std::string_view id = request.header("x-request-id"); !id.empty()) call.waybill.request_id(id);
-    if (const std::string_view id = request.header("x-correlation-id"); !id.empty())
-      call.waybill.correlation_id(id);
-  }
+  if (found.endpoint == nullptr || found.endpoint->accounted) open_waybill(call);
   Status status;
   if (found.endpoint != nullptr) {
     status = co_await answer(*found.endpoint, call);
@@ -175,10 +170,49 @@ http::Task<> Gateway::handle(http::Exchange& exchange) {
   finish(std::move(call), status);
 }
 
+void Gateway::open_waybill(Call& call) {
+  const http::Request& request = call.request();
+  call.waybill = telemetry_.waybills().open(call.endpoint == nullptr ? kUnknownEndpoint : call.endpoint->path,
+                                            request.started);
+  call.waybill.stage(Stage::kRead, request.started, request.received);
+  accept_trace_context(request, call.waybill, telemetry_.trace_sample_ratio());
+  if (const std::string_view id = request.header("x-request-id"); !id.empty()) call.waybill.request_id(id);
+  if (const std::string_view id = request.header("x-correlation-id"); !id.empty())
+    call.waybill.correlation_id(id);
+}
+
+http::Task<Status> Gateway::perform(http::Exchange& exchange, JobCall& job) {
+  const FoundEndpoint found = find_endpoint(Method::kPost, exchange.request.path);
+  Call call{.exchange = exchange, .endpoint = found.endpoint, .deployment = deployment(), .waybill = {}};
+  call.job = &job;
+  call.deadline = job.deadline;
+  open_waybill(call);
+  call.waybill.caller(job.caller);
+  call.caller = call.deployment->keys.named(job.caller);
+  Status status;
+  if (found.endpoint == nullptr) {
+    status = no_endpoint(exchange.request, found.path_known, exchange.response);
+  } else if (call.caller == nullptr && !job.caller.empty()) {
+    status = fail(ErrorCode::kPermissionDenied,
+                  fmt::format("The key \"{}\", which this job came with, is no longer there.", job.caller));
+  } else {
+    const http::EventLoop::Activity doing(exchange.loop(), found.endpoint->path.data());
+    status = co_await run(*found.endpoint, call);
+  }
+  job.record = call.waybill.record();
+  finish(std::move(call), status);
+  co_return status;
+}
+
 http::Task<Status> Gateway::answer(const Endpoint& endpoint, Call& call) {
   const http::EventLoop::Activity doing(call.exchange.loop(), endpoint.path.data());
   Status status = admit(endpoint, call);
-  if (!status) co_return status;
+  if (status) status = co_await run(endpoint, call);
+  co_return status;
+}
+
+http::Task<Status> Gateway::run(const Endpoint& endpoint, Call& call) {
+  Status status;
   try {
     status = co_await endpoint.run(*this, call);
   } catch (const std::exception& error) {

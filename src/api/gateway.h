@@ -14,6 +14,7 @@
 #include "api/deployment.h"
 #include "api/endpoint.h"
 #include "http/server.h"
+#include "jobs/service.h"
 #include "route/engine_slot.h"
 #include "telemetry/telemetry.h"
 #include "upstream/dispatcher.h"
@@ -35,6 +36,10 @@ class Gateway final : public http::Handler {
 
   http::Task<> handle(http::Exchange& exchange) override;
   void refuse(http::Exchange& exchange, const http::ParseFailure& failure) override;
+  // A job's request, which is accounted for and limited as one that comes over HTTP is, but that its caller
+  // is known by name. Fills the response as handle() does, and says what went wrong; exchange.on_sent is to
+  // be called.
+  http::Task<Status> perform(http::Exchange& exchange, JobCall& job);
 
   [[nodiscard]] std::shared_ptr<const Deployment> deployment() const noexcept;
   // Puts another engine, catalog and other keys into force; requests in flight end with those they began
@@ -57,6 +62,13 @@ class Gateway final : public http::Handler {
     server_ = &server;
     reloader_ = &reloader;
   }
+  // Where jobs are kept and run; must outlive the gateway's last request. Before the server starts.
+  void attach(jobs::Service& jobs) noexcept { jobs_ = &jobs; }
+  // Null: there are none here.
+  [[nodiscard]] jobs::Service* jobs() const noexcept { return jobs_; }
+  // Told of each configuration that comes into force after the first; on the thread that deploys it. Before
+  // anything deploys.
+  void on_deployed(std::function<void(const config::Config&)> told) { deployed_ = std::move(told); }
   // Asks for a reload; `done` runs on `executor`.
   void reload(Executor& executor, std::move_only_function<void(Result<std::string>)> done);
 
@@ -68,6 +80,8 @@ class Gateway final : public http::Handler {
 
  private:
   http::Task<Status> answer(const Endpoint& endpoint, Call& call);
+  void open_waybill(Call& call);
+  http::Task<Status> run(const Endpoint& endpoint, Call& call);
   [[nodiscard]] Status admit(const Endpoint& endpoint, Call& call);
   void finish(Call call, const Status& status);
   void publish(std::shared_ptr<const upstream::Catalog> catalog, Keyring keys);
@@ -88,6 +102,8 @@ class Gateway final : public http::Handler {
   std::atomic<bool> draining_{false};
   std::atomic<const http::Server*> server_{nullptr};
   std::atomic<Reloader*> reloader_{nullptr};
+  jobs::Service* jobs_ = nullptr;
+  std::function<void(const config::Config&)> deployed_;
   std::mutex counted_mutex_;
   const void* counted_engine_ = nullptr;  // guarded by counted_mutex_, as what was counted of its cache
   std::uint64_t counted_hits_ = 0, counted_misses_ = 0;

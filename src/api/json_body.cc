@@ -138,4 +138,16 @@ Result<std::optional<std::int64_t>> JsonBody::integer(std::string_view name, std
   return number;
 }
 
+Result<std::optional<double>> JsonBody::number(std::string_view name, double min, double max) const {
+  const json::value* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number()) return wrong_type(name, "a number", *value);
+  const auto number = value->to_number<double>();
+  if (!(number >= min && number <= max)) {
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("\"{}\" must be a number from {} to {}.", name, min, max), std::string(name));
+  }
+  return number;
+}
+
 }  // namespace waybill::api

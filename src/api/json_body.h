@@ -32,6 +32,7 @@ class JsonBody {
   [[nodiscard]] Result<std::optional<bool>> flag(std::string_view name) const;
   [[nodiscard]] Result<std::optional<std::int64_t>> integer(std::string_view name, std::int64_t min,
                                                             std::int64_t max) const;
+  [[nodiscard]] Result<std::optional<double>> number(std::string_view name, double min, double max) const;
 
  private:
   static constexpr std::size_t kInlineBytes = 2048;  // most requests need no allocation

@@ -1,5 +1,6 @@
 #include "api/keys.h"
 
+#include <algorithm>
 #include <span>
 
 #include <fmt/format.h>
@@ -67,6 +68,12 @@ const Caller* Keyring::find(std::string_view key) const noexcept {
     if (::CRYPTO_memcmp(each.digest.data(), digest.data(), digest.size()) == 0) found = &each.caller;
   }
   return found;
+}
+
+const Caller* Keyring::named(std::string_view name) const noexcept {
+  const auto found =
+      std::ranges::find(keys_, name, [](const Key& key) { return std::string_view(key.caller.name); });
+  return found == keys_.end() ? nullptr : &found->caller;
 }
 
 std::string_view presented_key(std::string_view authorization, std::string_view x_api_key) noexcept {

@@ -48,6 +48,8 @@ class Keyring {
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
   // Null when nobody has this key. The time it takes says nothing about how much of a key was right.
   [[nodiscard]] const Caller* find(std::string_view key) const noexcept;
+  // The caller of that name; null: there is none.
+  [[nodiscard]] const Caller* named(std::string_view name) const noexcept;
 
  private:
   struct Key {

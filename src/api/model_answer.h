@@ -14,4 +14,7 @@ class Gateway;
 // chat_endpoint.cc
 http::Task<Status> answer_by_model(Gateway& gateway, Call& call, upstream::Operation operation);
 
+// x-waybill-lane: batch, else interactive.
+[[nodiscard]] upstream::Lane lane_of(const http::Request& request) noexcept;
+
 }  // namespace waybill::api

@@ -52,6 +52,14 @@ Result<ModelChoice> by_name(const Deployment& deployment, std::string_view name)
   return ModelChoice{.model = found.model, .asked = std::string(found.asked), .route = {}, .tier = {}};
 }
 
+Status nothing_to_choose_by(const Deployment& deployment) {
+  if (!deployment.engine->router().routes().empty() || !deployment.config().default_model.empty()) return {};
+  return fail(ErrorCode::kNotFound,
+              "There are no routes to choose a model by; name a model, or add routes or default_model to "
+              "waybill.yaml.",
+              "model");
+}
+
 // What keeps a conversation with its model: what the client says, else how the conversation begins.
 std::uint64_t conversation_of(const Call& call, const upstream::ChatRequest& request) {
   const std::string_view session = call.request().header("x-waybill-session");
@@ -79,6 +87,14 @@ std::string prompt_of(const upstream::ChatRequest& request, config::Conversation
 
 }  // namespace
 
+Status check_model(const Deployment& deployment, std::string_view name) {
+  if (name == kAutoModel) return nothing_to_choose_by(deployment);
+  if (deployment.catalog->find(name).model != nullptr) return {};
+  const std::string_view model = model_of_route(deployment, name);
+  if (!model.empty() && deployment.catalog->find(model).model != nullptr) return {};
+  return unknown(deployment, model.empty() ? name : model);
+}
+
 http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
                                              const upstream::ChatRequest& request) {
   const Deployment& deployment = *call.deployment;
@@ -94,13 +110,8 @@ http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
     }
     co_return by_name(deployment, name);
   }
-  if (deployment.engine->router().routes().empty() && deployment.config().default_model.empty()) {
-    co_return fail(
-        ErrorCode::kNotFound,
-        "There are no routes to choose a model by; name a model, or add routes or default_model to "
-        "waybill.yaml.",
-        "model");
-  }
+  if (Status some = nothing_to_choose_by(deployment); !some)
+    co_return std::unexpected(std::move(some.error()));
   const std::uint64_t conversation = conversation_of(call, request);
   const Duration sticky = deployment.config().gateway.sticky;
   const TimePoint now = std::chrono::steady_clock::now();

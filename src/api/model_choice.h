@@ -22,6 +22,9 @@ struct ModelChoice {
   float score = 0;
 };
 
+// Whether choose_model() would know this name, or "auto". kNotFound with the likely name.
+[[nodiscard]] Status check_model(const Deployment& deployment, std::string_view name);
+
 // kNotFound with the likely name, or what a decision fails with.
 http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
                                              const upstream::ChatRequest& request);

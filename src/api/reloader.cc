@@ -14,12 +14,13 @@ namespace {
 
 constexpr auto kLookAtFile = std::chrono::seconds(1);
 
-// Listeners, limits and telemetry are made once.
+// Listeners, limits, the store and telemetry are made once.
 bool needs_a_restart(const config::Config& before, const config::Config& after) {
   const auto fixed = [](const config::Config& config) {
     config::Config part;
     part.server = config.server;
     part.telemetry = config.telemetry;
+    part.store = config.store;
     return config::to_json(part);
   };
   return fixed(before) != fixed(after);
@@ -124,7 +125,7 @@ Result<std::string> Reloader::reload() {
   if (!engine) return failed(engine.error());
   std::string message =
       fmt::format("{} is in force, with {} routes", file_.string(), (*engine)->router().routes().size());
-  if (needs_restart) message += "; what it changes in server and telemetry needs a restart";
+  if (needs_restart) message += "; what it changes in server, store and telemetry needs a restart";
   gateway_.deploy(std::move(*engine), std::move(*catalog), std::move(*keys));
   metrics.config_reloads.with({"ok"}).add();
   telemetry_.log().info("the configuration was reloaded", {{"message_detail", message}});

@@ -22,7 +22,7 @@ class Gateway;
 // A thread (named "reload") that checks a configuration whole and then swaps it in: when asked (SIGHUP, POST
 // /v1/admin/reload), and when the file has changed. A bad file changes nothing and is told in the answer, in
 // the log and in waybill_config_reloads_total{result="error"}. What cannot change without a restart (server,
-// telemetry) is told too.
+// store, telemetry) is told too.
 class Reloader {
  public:
   using Done = std::move_only_function<void(Result<std::string>)>;  // what has changed, as a sentence

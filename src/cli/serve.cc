@@ -3,6 +3,7 @@
 #include <csignal>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -16,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/common_options.h"
 #include "cli/locate.h"
+#include "cli/serve_jobs.h"
 #include "cli/serve_options.h"
 #include "cli/terminal.h"
 #include "http/server.h"
@@ -35,6 +37,7 @@ struct ServeOptions {
 // connections.
 constexpr Duration kLastAnswers = std::chrono::seconds(2);
 constexpr Duration kLookForSignals = std::chrono::milliseconds(100);
+constexpr Duration kLookForJobs = std::chrono::milliseconds(10);
 constexpr Duration kFlush = std::chrono::seconds(2);
 // Descriptors besides the clients' connections: models, logs, listeners, refused connections, a collector.
 constexpr std::uint64_t kOtherDescriptors = 1024;
@@ -80,6 +83,9 @@ class Serving {
     if (!keys) return std::unexpected(keys.error());
     Result<std::shared_ptr<const upstream::Catalog>> catalog = upstream::Catalog::make(config, nullptr);
     if (!catalog) return std::unexpected(catalog.error());
+    Result<std::unique_ptr<ServedJobs>> jobs = ServedJobs::open(config, telemetry_);
+    if (!jobs) return std::unexpected(jobs.error());
+    jobs_ = std::move(*jobs);
     ProgressLine progress;
     route::EngineOptions engine_options;
     engine_options.decision_batch_observer = [this](const route::ComputedBatch& batch) {
@@ -102,7 +108,16 @@ class Serving {
     server_.emplace(std::move(options), *gateway_);
     if (Status listening = server_->listen(); !listening) return listening;
     gateway_->attach(*server_, *reloader_);
+    if (jobs_) gateway_->attach(jobs_->service());
     server_->start();
+    if (jobs_) {
+      gateway_->on_deployed([this](const config::Config& deployed) { jobs_->configure(deployed.jobs); });
+      const std::shared_ptr<const api::Deployment> first_deployment = gateway_->deployment();
+      if (Status started = jobs_->start(*gateway_, *server_, first_deployment->config().jobs); !started) {
+        jobs_->stop();
+        return started;
+      }
+    }
     reloader_->start();
     prober_.emplace(server_->loop(0), gateway_->dispatcher().resolver(),
                     [this] { return gateway_->deployment()->catalog; });
@@ -135,11 +150,12 @@ class Serving {
   // SIGTERM or SIGINT ends the waiting for what is under way.
   void stop(const sigset_t& signals) {
     gateway_->start_draining();
+    if (jobs_) jobs_->stop_claiming();
     const auto now = std::chrono::steady_clock::now;
     const TimePoint end = now() + drain_timeout_;
     bool drained = false, hurried = false;
     do {
-      drained = server_->drain(std::min(end, now() + kLookForSignals));
+      drained = server_->drain(std::min(end, now() + kLookForSignals)) && jobs_end(now() + kLookForSignals);
       hurried = another_stop(signals);
     } while (!drained && !hurried && now() < end);
     if (!drained) {
@@ -152,11 +168,21 @@ class Serving {
     }
     reloader_->stop();
     prober_->stop();
+    if (jobs_) jobs_->stop();
     gateway_->stop();
     server_->stop();
   }
 
  private:
+  // Whether the jobs that run end by then.
+  [[nodiscard]] bool jobs_end(TimePoint deadline) const {
+    while (jobs_ && !jobs_->is_idle()) {
+      if (std::chrono::steady_clock::now() >= deadline) return false;
+      std::this_thread::sleep_for(kLookForJobs);
+    }
+    return true;
+  }
+
   static bool another_stop(const sigset_t& signals) {
     constexpr timespec kNow{};
     for (;;) {
@@ -200,6 +226,7 @@ class Serving {
   const ServeOptions& options_;
   telemetry::Telemetry& telemetry_;
   Duration drain_timeout_{};
+  std::unique_ptr<ServedJobs> jobs_;  // null: there are none
   std::optional<api::Gateway> gateway_;
   std::optional<api::Reloader> reloader_;
   std::optional<http::Server> server_;

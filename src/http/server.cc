@@ -230,6 +230,8 @@ EventLoop& Server::loop(std::size_t index) noexcept {
   return *impl_->lanes[index % impl_->lanes.size()]->loop;
 }
 
+std::size_t Server::loops() const noexcept { return impl_->lanes.size(); }
+
 ServerStats Server::stats() const {
   const SessionCounters& counters = impl_->counters;
   return {.accepted = impl_->accepted,

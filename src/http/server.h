@@ -76,6 +76,7 @@ class Server {
 
   // For what is to run beside the connections; it must end before stop().
   [[nodiscard]] EventLoop& loop(std::size_t index) noexcept;
+  [[nodiscard]] std::size_t loops() const noexcept;
 
   [[nodiscard]] ServerStats stats() const;
 

@@ -1,0 +1,149 @@
+// GET /v1/jobs/{id}/events: how a job goes, as server-sent events; of one that streams, all that its model
+// says, from the beginning for who comes late.
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/endpoint.h"
+#include "api/gateway.h"
+#include "api/job_access.h"
+#include "api/job_json.h"
+#include "api/job_wait.h"
+#include "base/json_writer.h"
+#include "upstream/sse_reader.h"
+
+namespace waybill::api {
+namespace {
+
+constexpr std::size_t kPiece = 256U << 10;  // of stored events, read at a time
+constexpr Duration kKeepAlive = std::chrono::seconds(15);
+constexpr std::string_view kEnd = "end";  // the id of the last event
+
+// Where a listener is: so many of the events that begin at a place of the store's.
+struct Place {
+  std::uint64_t from = 0;
+  std::uint64_t events = 0;
+};
+
+// "17.3"
+std::optional<Place> parse_place(std::string_view text) noexcept {
+  Place place;
+  const char* end = text.data() + text.size();
+  const auto from = std::from_chars(text.data(), end, place.from);
+  if (from.ec != std::errc() || from.ptr == end || *from.ptr != '.') return std::nullopt;
+  const auto events = std::from_chars(from.ptr + 1, end, place.events);
+  if (events.ec != std::errc() || events.ptr != end) return std::nullopt;
+  return place;
+}
+
+struct Look {
+  std::optional<store::Job> job;
+  store::Events events;
+};
+
+// What was stored in pieces of any size, as events that have an id each.
+class Chunks {
+ public:
+  explicit Chunks(Place resumed) : begin_{.from = resumed.from, .events = 0}, skip_(resumed.events) {}
+
+  // Where the store is to be read from.
+  [[nodiscard]] std::uint64_t next() const noexcept { return next_.value_or(begin_.from); }
+  void append(const store::Events& read, std::string& out) {
+    reader_.append(read.text);
+    next_ = read.next;
+    while (const auto event = reader_.next()) {
+      if (!event->has_data) continue;
+      ++begin_.events;
+      if (skip_ > 0) {
+        --skip_;
+        continue;
+      }
+      // An `event` line of its own comes after this one, and counts.
+      fmt::format_to(std::back_inserter(out), "id: {}\nevent: chunk\n", id());
+      out.append(event->raw);
+    }
+    if (reader_.rest().empty()) begin_ = {.from = read.next, .events = 0};
+  }
+  [[nodiscard]] std::string id() const { return fmt::format("{}.{}", begin_.from, begin_.events); }
+
+ private:
+  upstream::SseReader reader_;
+  Place begin_;  // its events: given since then
+  std::optional<std::uint64_t> next_;
+  std::uint64_t skip_;
+};
+
+void append_status(const store::Job& job, std::string_view id, std::string& out) {
+  std::string data;
+  JsonWriter json(data);
+  write_job(json, job);
+  fmt::format_to(std::back_inserter(out), "id: {}\nevent: status\ndata: {}\n\n", id, data);
+}
+
+}  // namespace
+
+http::Task<Status> job_events(Gateway& gateway, Call& call) {
+  Result<jobs::Service*> service = jobs_of(gateway);
+  if (!service) co_return std::unexpected(std::move(service.error()));
+  const std::string_view last = call.request().header("last-event-id");
+  http::Response& response = call.response();
+  Result<store::Job> job = co_await find_job(**service, call);
+  if (!job) co_return std::unexpected(std::move(job.error()));
+  if (last == kEnd) {  // tells an EventSource to come no more
+    response.status = 204;
+    response.content_type = {};
+    co_return Status{};
+  }
+  Chunks chunks(parse_place(last).value_or(Place()));
+  http::EventLoop& loop = call.exchange.loop();
+  JobWait wait(gateway, call.exchange);
+  const jobs::Hub::Subscription news = (*service)->hub().watch(
+      job->id, loop, [wake = wait.waker()](const store::Change& /*change*/) { wake(); });
+  response.content_type = "text/event-stream; charset=utf-8";
+  response.add_header("Cache-Control", "no-cache");
+  response.add_header("X-Accel-Buffering", "no");
+  add_id_headers(call);
+  std::optional<store::State> told;
+  for (bool ended = false; !ended;) {
+    // The job first: what it has ended with is then there.
+    auto look = [id = job->id, from = chunks.next()](store::Store& store) -> Result<Look> {
+      Result<std::optional<store::Job>> found = store.find(id);
+      if (!found) return std::unexpected(std::move(found.error()));
+      Result<store::Events> events = store.events(id, from, kPiece);
+      if (!events) return std::unexpected(std::move(events.error()));
+      return Look{.job = std::move(*found), .events = std::move(*events)};
+    };
+    Result<Look> seen = co_await (*service)->read(loop, look);
+    if (!seen) co_return std::unexpected(std::move(seen.error()));
+    std::string out;
+    const bool more = !seen->events.text.empty();
+    const bool over = !seen->job || is_terminal(seen->job->state);
+    if (seen->job && !over && told != seen->job->state) {
+      told = seen->job->state;
+      append_status(*seen->job, chunks.id(), out);
+    }
+    if (more) chunks.append(seen->events, out);
+    if (over && !more) {
+      if (seen->job) append_status(*seen->job, kEnd, out);
+      ended = true;
+    }
+    if (!out.empty() || !call.exchange.body_begun()) {
+      if (out.empty()) out = ": here\n\n";
+      const bool taken = co_await call.exchange.write_body(out);
+      if (!taken) co_return fail(ErrorCode::kCancelled, "The client went away.");
+    }
+    if (ended || more) continue;
+    const JobWait::End end = co_await wait.wait(std::chrono::steady_clock::now() + kKeepAlive);
+    if (end == JobWait::End::kGone) co_return fail(ErrorCode::kCancelled, "The client went away.");
+    if (end == JobWait::End::kStopping) ended = true;
+    if (end == JobWait::End::kTime) {
+      const bool taken = co_await call.exchange.write_body(": still here\n\n");
+      if (!taken) co_return fail(ErrorCode::kCancelled, "The client went away.");
+    }
+  }
+  co_return Status{};
+}
+
+}  // namespace waybill::api
