@@ -32,15 +32,26 @@ keys:
 """  # "app-key" and "secret"
 OPS, APP, NOBODY = {"x-api-key": "secret"}, {"x-api-key": "app-key"}, {}
 MESSAGES = [{"role": "user", "content": "hi"}]
+JOBS = """
+store: {path: jobs.db}
+jobs:
+  wait_for_same_key: false
+  queues:
+    - {name: gpu, workers: external}
+    - {name: small, workers: external, max_depth: 1}
+    - {name: default, backoff: {first: 1ms, most: 1ms}}
+"""
 # The endpoints that a provider answers, and what they are asked.
 CALLS = {"/v1/chat/completions": {"messages": MESSAGES}, "/v1/completions": {"prompt": "hi"}, "/v1/embeddings": {"input": "hi"}}
+BODIES = ("/v1/jobs", "/v1/dead-letters/redrive", "/v1/queues/{name}/lease",
+          *(f"/v1/leases/{{token}}/{what}" for what in ("heartbeat", "complete", "fail", "release")))
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
 def described():
-    """(method, path) -> the statuses."""
+    """(method, path) -> the statuses. `default` stands for what any answer may be besides."""
     paths = yaml.safe_load(SPEC.read_text())["paths"]
-    return {(method.upper(), path): set(operation["responses"]) for path, item in paths.items() for method, operation in item.items()
+    return {(method.upper(), path): set(operation["responses"]) - {"default"} for path, item in paths.items() for method, operation in item.items()
             if method in METHODS}
 
 
@@ -64,7 +75,7 @@ class Answers(blackbox.Case):
         """Requests made from the schemas, right and wrong; names of models that there are among them, so that the provider is asked too."""
         mock = MockProvider(self)
         mock.rule("tokens=3")
-        server = Server(self, self.write_config(gateway_config.open_text(mock, mock)), environment=gateway_config.ENVIRONMENT)
+        server = Server(self, self.write_config(gateway_config.open_text(mock, mock) + JOBS), environment=gateway_config.ENVIRONMENT)
         description = yaml.safe_load(SPEC.read_text())
         for request in ("ChatRequest", "CompletionRequest"):
             description["components"]["schemas"][request]["properties"]["model"]["enum"] = ["mock", "a/mock", "coding", "auto"]
@@ -118,6 +129,7 @@ class Statuses(blackbox.Case):
         self.refused()
         self.overloaded()
         self.by_a_provider()
+        self.jobs()
         self.without_a_provider()
         self.stopping()
         wanted = {(method, path, status) for (method, path), statuses in described().items() for status in statuses}
@@ -142,7 +154,6 @@ class Statuses(blackbox.Case):
         ask("GET", "/v1/models", 200)
         ask("GET", "/v1/models", 400, headers=OPS | {"x-waybill-timeout-ms": "soon"})
         ask("GET", "/v1/models", 401, headers=NOBODY)
-        ask("GET", "/v1/models?provider=nobody", 404)
         model = "/v1/models/{id}"
         ask("GET", "/v1/models/claude", 200, model)
         ask("GET", "/v1/models/claude", 400, model, headers=OPS | {"x-waybill-timeout-ms": "-1"})
@@ -179,7 +190,7 @@ class Statuses(blackbox.Case):
         self.ask(server, "GET", "/v1/ledger", 404)
         self.ask(server, "GET", "/v1/targets", 404)
         self.ask(server, "POST", "/v1/admin/reload", 404)
-        for path in ("/route", "/v1/route", *CALLS):
+        for path in ("/route", "/v1/route", *CALLS, *BODIES):
             self.ask(server, "POST", path, 413, body=b"x" * 70_000)
 
             def slowly():
@@ -227,9 +238,119 @@ class Statuses(blackbox.Case):
         for path, asked in CALLS.items():
             self.ask(server, "POST", path, 429, headers=slow, body={"model": "mock-embed" if "embed" in path else "mock", **asked})
         self.ask(server, "GET", "/v1/targets", 200, headers=gateway_config.OPS)
-        self.ask(server, "GET", "/v1/models?provider=a", 200, headers=gateway_config.OPS)
-        self.ask(server, "GET", "/v1/models?provider=a", 504, headers=gateway_config.OPS | {"x-waybill-timeout-ms": "0.0001"})
         server.kill()
+
+    def jobs(self):
+        mock = MockProvider(self)
+        server = Server(self, self.write_config(gateway_config.text(mock, mock) + JOBS), environment=gateway_config.ENVIRONMENT)
+        own, ops, narrow = gateway_config.APP, gateway_config.OPS, {"x-api-key": "narrow-key"}
+        ask = lambda *given, headers=own, **more: self.ask(server, *given, headers=headers, **more)
+        chat = {"request": {"model": "mock", "messages": MESSAGES}}
+        nowhere = "00000000-0000-7000-8000-000000000000"
+
+        submit = lambda status=202, **job: ask("POST", "/v1/jobs", status, body=job).json()
+        ask("POST", "/v1/jobs", 202, body={"jobs": [chat, {"request": {}, "queue": "gpu"}]})
+        ask("POST", "/v1/jobs", 400, body={})
+        ask("POST", "/v1/jobs", 403, body={"request": {"model": "claude", "messages": MESSAGES}}, headers=narrow)
+        ask("POST", "/v1/jobs", 404, body={**chat, "queue": "nowhere"})
+        for status, seed in ((202, 1), (202, 1), (422, 2)):
+            ask("POST", "/v1/jobs", status, headers={**own, "idempotency-key": "k"}, body={"request": {**chat["request"], "seed": seed}})
+        submit(request={}, queue="small")
+        submit(503, request={}, queue="small")
+
+        def ended(job, status):
+            found = ask("GET", f"/v1/jobs/{job}?wait=60", 200, "/v1/jobs/{id}").json()
+            self.assertEqual(found["status"], status)
+            return job
+
+        done = ended(submit(**chat)["id"], "completed")
+        stream = ended(submit(request={**chat["request"], "stream": True})["id"], "completed")
+        mock.rule("status=422")
+        refused = ended(submit(**chat)["id"], "failed")
+        mock.rule("status=500")
+        dead = ended(submit(**chat, max_receives=1)["id"], "dead")
+        mock.rule("")
+        waiting = submit(request={}, queue="gpu")["id"]
+
+        for job in done, stream:
+            ask("GET", f"/v1/jobs/{job}/result", 200, "/v1/jobs/{id}/result")
+            ask("GET", f"/v1/jobs/{job}/events", 200, "/v1/jobs/{id}/events")
+        ask("GET", f"/v1/jobs/{done}/events", 204, "/v1/jobs/{id}/events", headers={**own, "last-event-id": "end"})
+        for job, status in ((waiting, 409), (dead, 410), (refused, 422)):
+            ask("GET", f"/v1/jobs/{job}/result", status, "/v1/jobs/{id}/result")
+        ask("GET", "/v1/jobs?status=completed&limit=1", 200)
+        ask("GET", "/v1/jobs?status=done", 400)
+        ask("GET", "/v1/dead-letters", 200)
+        ask("GET", "/v1/dead-letters?limit=0", 400)
+        ask("DELETE", f"/v1/jobs/{waiting}", 409, "/v1/jobs/{id}")
+        ask("POST", f"/v1/jobs/{waiting}/cancel", 200, "/v1/jobs/{id}/cancel")
+        ask("POST", f"/v1/jobs/{done}/retry", 409, "/v1/jobs/{id}/retry")
+        ask("POST", f"/v1/jobs/{refused}/retry", 202, "/v1/jobs/{id}/retry")
+        ask("DELETE", f"/v1/jobs/{stream}", 200, "/v1/jobs/{id}")
+        redrive = "/v1/dead-letters/redrive"
+        ask("POST", redrive, 200, headers=ops, body={"dry_run": True})
+        ask("POST", redrive, 200, headers=ops, body={"ids": [dead]})
+        ask("POST", redrive, 400, headers=ops, body={"ids": 7})
+        ask("POST", redrive, 403, body={})
+        ask("POST", redrive, 401, headers=NOBODY, body={})
+
+        soon = {**own, "x-waybill-timeout-ms": "soon"}
+        for method, of in (("GET", ""), ("DELETE", ""), ("GET", "/result"), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")):
+            for status, headers in ((400, soon), (401, NOBODY), (404, own)):
+                ask(method, f"/v1/jobs/{nowhere}{of}", status, "/v1/jobs/{id}" + of, headers=headers)
+        for path in ("/v1/jobs", "/v1/dead-letters", "/v1/queues"):
+            ask("GET", path, 401, headers=NOBODY)
+            ask("GET", path, 400, headers=soon)
+        ask("POST", "/v1/jobs", 401, headers=NOBODY, body=chat)
+        self.queues(ask, own, ops, soon)
+
+        for path, asked in CALLS.items():
+            model = "mock-embed" if path == "/v1/embeddings" else "mock"
+            ask("POST", path, 202, headers={**own, "prefer": "respond-async"}, body={"model": model, **asked})
+            answer = ask("POST", path, 200, headers={**own, "prefer": "respond-async, wait=60"}, body={"model": model, **asked})
+            self.assertIn("x-waybill-job-id", answer.headers)
+            mock.rule("hang=headers")
+            key = {**own, "idempotency-key": path}
+            held = threading.Thread(target=lambda: requests.post(f"http://127.0.0.1:{server.port}{path}", json={"model": model, **asked}, headers=key,
+                                                                 timeout=60))
+            before = mock.calls()["in_flight"]
+            held.start()
+            mock.wait_for(lambda calls: calls["in_flight"] > before)
+            ask("POST", path, 409, headers=key, body={"model": model, **asked})
+            mock.rule("")
+            mock.stop()
+            held.join()
+            mock.start()
+        server.kill()
+
+    def queues(self, ask, own, ops, soon):
+        ask("GET", "/v1/queues", 200)
+        ask("GET", "/v1/queues/gpu", 200, "/v1/queues/{name}")
+        ask("GET", "/v1/queues/gpu/scale", 200, "/v1/queues/{name}/scale")
+        for of in ("", "/scale"):
+            for status, headers, name in ((400, soon, "gpu"), (401, NOBODY, "gpu"), (404, own, "nowhere")):
+                ask("GET", f"/v1/queues/{name}{of}", status, "/v1/queues/{name}" + of, headers=headers)
+        for of in ("pause", "resume"):
+            for status, headers, name in ((200, ops, "gpu"), (400, {**ops, **soon, **ops}, "gpu"), (401, NOBODY, "gpu"), (403, own, "gpu"),
+                                          (404, ops, "nowhere")):
+                ask("POST", f"/v1/queues/{name}/{of}", status, f"/v1/queues/{{name}}/{of}", headers=headers)
+        lease = lambda status, name="gpu", headers=ops, **body: ask("POST", f"/v1/queues/{name}/lease", status, "/v1/queues/{name}/lease", headers=headers,
+                                                                    body=body)
+        lease(400, max=0)
+        lease(401, headers=NOBODY)
+        lease(403, headers=own)
+        lease(404, "nowhere")
+        lease(409, "default")
+        for way in ("heartbeat", "complete", "fail", "release"):
+            path = f"/v1/leases/{{token}}/{way}"
+            ask("POST", "/v1/jobs", 202, body={"request": {}, "queue": "gpu"})
+            (leased,) = lease(200).json()["data"]
+            ask("POST", f"/v1/leases/{leased['token']}/{way}", 200, path, headers=ops, body={})
+            ask("POST", f"/v1/leases/{leased['token']}x/{way}", 404, path, headers=ops, body={})
+            ask("POST", f"/v1/leases/{leased['token']}0/{way}", 409, path, headers=ops, body={})
+            ask("POST", f"/v1/leases/{leased['token']}/{way}", 400, path, headers=ops, body={"x": 1})
+            ask("POST", f"/v1/leases/{leased['token']}/{way}", 401, path, headers=NOBODY, body={})
+            ask("POST", f"/v1/leases/{leased['token']}/{way}", 403, path, headers=own, body={})
 
     def without_a_provider(self):
         mock = MockProvider(self)
@@ -240,7 +361,6 @@ class Statuses(blackbox.Case):
         for i, (path, asked) in enumerate(CALLS.items()):
             for status in (502, 503):  # it fails, and is left alone
                 self.ask(server, "POST", path, status, body={"model": f"gone-{i}", **asked})
-        self.ask(server, "GET", "/v1/models?provider=a", 502)
         server.kill()
 
     def overloaded(self):

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Jobs as their workers and operators meet them: leases, queues, servers that die and come back."""
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import blackbox
+from gateway_config import APP, OPS
+from jobs import ASK, Jobs, NARROW
+
+
+class Leased(Jobs):
+    def lease(self, status=200, queue="gpu", headers=OPS, **body):
+        answer = self.post(f"/v1/queues/{queue}/lease", body, headers, status)
+        return answer["data"] if status == 200 else answer["error"]
+
+    def test_a_job_is_leased_and_completed(self):
+        job = self.submit({"x": 1.50, "y": "é"}, queue="gpu", metadata={"a": "b"}, kind="external")
+        (leased,) = self.lease()
+        self.assertEqual((leased["job"]["id"], leased["job"]["status"], leased["job"]["metadata"]), (job["id"], "running", {"a": "b"}))
+        self.assertEqual(leased["request"], {"x": 1.5, "y": "é"})
+        self.assertGreater(leased["deadline"], time.time())
+        self.assertEqual(self.lease(), [], "nobody else has it")
+        self.assertGreater(self.post(f"/v1/leases/{leased['token']}/heartbeat", {"visibility": 100})["deadline"], leased["deadline"])
+        done = self.server.post(f"/v1/leases/{leased['token']}/complete", '{"result": {"sum": 2.50}}', headers=OPS)
+        self.assertEqual((done.status, done.json["status"]), (200, "completed"), done.body)
+        answer = self.server.get(f"/v1/jobs/{job['id']}/result", headers=APP)
+        self.assertEqual((answer.status, answer.body), (200, b'{"sum": 2.50}'), "as it was written")
+        late = self.post(f"/v1/leases/{leased['token']}/complete", {}, status=409)
+        self.assertEqual(late["error"]["code"], "lease_lost")
+
+    def test_a_worker_waits_for_jobs(self):
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(self.lease(wait=60)))
+        waiting.start()
+        while self.server.get("/v1/ledger", headers=OPS).json["in_flight"] == 0:
+            pass
+        job = self.submit({}, queue="gpu")
+        waiting.join()
+        self.assertEqual(found[0][0]["job"]["id"], job["id"])
+        self.assertEqual(self.lease(wait=0.1), [])
+
+    def test_who_was_too_slow_has_lost_it(self):
+        job = self.submit({}, queue="gpu")["id"]
+        (first,) = self.lease(visibility=1)
+        (second,) = self.lease(wait=60)
+        self.assertEqual((second["job"]["id"], second["job"]["receives"]), (job, 2))
+        self.assertNotEqual(first["token"], second["token"])
+        for way in ("heartbeat", "complete", "fail", "release"):
+            self.assertEqual(self.post(f"/v1/leases/{first['token']}/{way}", {}, status=409)["error"]["code"], "lease_lost", way)
+        self.post(f"/v1/leases/{second['token']}/complete", {"result": 1})
+        done = self.ended(job)
+        self.assertEqual((done["status"], done["attempts"][0]["code"]), ("completed", "lease_expired"))
+
+    def test_it_fails_and_comes_again_until_it_is_dead(self):
+        job = self.submit({}, queue="gpu", max_receives=2)["id"]
+        (leased,) = self.lease()
+        error = {"code": "out_of_memory", "message": "no room"}
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/fail", {"error": error})["status"], "scheduled")
+        (leased,) = self.lease(wait=60)
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/fail", {"error": error})["status"], "dead")
+        done = self.job(job)
+        self.assertEqual((done["error"], len(done["attempts"])), (error, 2))
+
+    def test_it_fails_for_good(self):
+        job = self.submit({}, queue="gpu")["id"]
+        (leased,) = self.lease()
+        self.post(f"/v1/leases/{leased['token']}/fail", {"error": {"code": "bad", "message": "no"}, "permanent": True})
+        done = self.job(job)
+        self.assertEqual((done["status"], done["result"]["body"]["error"]["code"]), ("failed", "bad"))
+
+    def test_it_is_given_back(self):
+        job = self.submit({}, queue="gpu")["id"]
+        (leased,) = self.lease()
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/release")["status"], "queued")
+        (leased,) = self.lease()
+        self.assertEqual((leased["job"]["id"], leased["job"]["receives"]), (job, 1), "it does not count")
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/release", {"delay": 3600})["status"], "scheduled")
+        self.assertEqual(self.lease(), [])
+
+    def test_a_cancelled_job_is_lost(self):
+        job = self.submit({}, queue="gpu")["id"]
+        (leased,) = self.lease()
+        self.post(f"/v1/jobs/{job}/cancel", headers=APP)
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/heartbeat", {}, status=409)["error"]["code"], "lease_lost")
+
+    def test_the_order_is_priority_and_age_and_callers_take_turns(self):
+        order = [self.submit({}, queue="gpu", priority=priority)["id"] for priority in (0, 5, 0, 9)]
+        theirs = self.submit({}, queue="gpu", headers=NARROW)["id"]
+        leased = [self.lease()[0]["job"]["id"] for _ in range(5)]
+        self.assertLess(leased.index(theirs), 2, "a caller with few jobs does not wait for one with many")
+        leased.remove(theirs)
+        self.assertEqual(leased, [order[3], order[1], order[0], order[2]])
+
+    def test_what_is_wrong(self):
+        self.assertEqual(self.lease(403, headers=APP)["code"], "admin_key_required")
+        self.assertEqual(self.lease(404, queue="nowhere")["param"], "queue")
+        self.assertEqual(self.lease(409, queue="default")["code"], "queue_not_external")
+        for field, wrong in (("max", 0), ("max", 101), ("wait", 61), ("wait", "x"), ("visibility", 0), ("vis", 1)):
+            self.assertEqual(self.lease(400, **{field: wrong})["param"], field)
+        self.submit({}, queue="gpu")
+        (leased,) = self.lease()
+        token = leased["token"]
+        for way, field, body in (("heartbeat", "visibility", {"visibility": "x"}), ("complete", "status_code", {"status_code": 99}),
+                                 ("complete", "reslt", {"reslt": 1}), ("fail", "error", {"error": "x"}), ("fail", "error.code", {"error": {"code": 1}}),
+                                 ("fail", "retry_after", {"retry_after": -1}), ("release", "delay", {"delay": -1})):
+            self.assertEqual(self.post(f"/v1/leases/{token}/{way}", body, status=400)["error"]["param"], field)
+        for wrong in ("x", token + "1x", token.split(".")[0]):
+            self.post(f"/v1/leases/{wrong}/heartbeat", {}, status=404)
+        self.post(f"/v1/leases/{token}/heartbeat", {}, APP, 403)
+
+    def test_the_example_worker(self):
+        ids = [self.submit({"n": n}, queue="gpu", max_receives=2)["id"] for n in range(4)]
+        script = ("import json, sys; n = json.load(sys.stdin)['n']; "
+                  "sys.exit('no' if n == 1 else 75) if n in (1, 2) else print(json.dumps({'square': n * n}))")
+        command = [sys.executable, str(blackbox.SOURCE / "examples/lease_worker.py"), "--url", f"http://127.0.0.1:{self.server.port}",
+                   "--queue", "gpu", "--wait", "1", "--once", "--", sys.executable, "-c", script]
+        done = subprocess.run(command, env=dict(os.environ, WAYBILL_KEY="ops-key"), capture_output=True, text=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        jobs = [self.job(job) for job in ids]
+        self.assertEqual([job["status"] for job in jobs], ["completed", "failed", "dead", "completed"], done.stdout)
+        self.assertEqual(jobs[3]["result"]["body"], {"square": 9})
+        self.assertEqual(jobs[1]["result"]["body"]["error"]["code"], "exit_1")
+
+
+class Queues(Jobs):
+    def test_how_they_are(self):
+        for _ in range(3):
+            self.submit({}, queue="gpu")
+        self.submit({}, queue="gpu", run_after=time.time() + 3600)
+        self.post("/v1/queues/gpu/lease")
+        queue = self.server.get("/v1/queues/gpu", headers=APP).json
+        self.assertEqual((queue["name"], queue["workers"], queue["paused"], queue["in_flight"]), ("gpu", "external", False, 1))
+        self.assertEqual({state: count for state, count in queue["depth"].items() if count}, {"queued": 2, "running": 1, "scheduled": 1})
+        self.assertGreater(queue["oldest_age"], 0)
+        self.assertEqual(self.server.get("/v1/queues/gpu/scale", headers=NARROW).json, {"value": 3})
+        names = [queue["name"] for queue in self.server.get("/v1/queues", headers=APP).json["data"]]
+        self.assertEqual(sorted(names), ["default", "gpu", "keyed", "small"])
+        self.assertEqual(self.server.get("/v1/queues/nowhere", headers=APP).status, 404)
+
+    def test_paused_and_resumed(self):
+        self.assertEqual(self.server.post("/v1/queues/default/pause", {}, headers=APP).status, 403)
+        self.assertTrue(self.post("/v1/queues/default/pause")["paused"])
+        job = self.submit()["id"]
+        self.assertEqual(self.job(job, wait=0.5)["status"], "queued")
+        self.restart()
+        self.assertEqual(self.job(job, wait=0.5)["status"], "queued", "also after a restart")
+        self.assertFalse(self.post("/v1/queues/default/resume")["paused"])
+        self.assertEqual(self.ended(job)["status"], "completed")
+
+
+class Restarted(Jobs):
+    def test_jobs_outlive_the_server(self):
+        self.post("/v1/queues/default/pause")
+        ids = [self.submit()["id"] for _ in range(20)]
+        self.restart(kill=True)
+        self.post("/v1/queues/default/resume")
+        for job in ids:
+            self.assertEqual(self.ended(job)["status"], "completed")
+        self.assertEqual(self.a.settled()["started"], 20)
+
+    def test_a_job_that_was_being_called_is_in_doubt_and_made_again(self):
+        self.a.rule("hang=headers")
+        job = self.submit()["id"]
+        self.a.wait_for(lambda calls: calls["in_flight"] == 1)
+        self.until(job, "running")
+        self.server.kill()
+        self.a.settled()
+        self.a.rule("")
+        self.start()
+        done = self.ended(job)
+        self.assertEqual((done["status"], done["receives"], done["in_doubt"]), ("completed", 2, 1))
+        self.assertTrue(done["attempts"][0]["in_doubt"])
+        self.assertEqual(self.a.settled()["started"], 2)
+
+    def test_what_runs_when_the_server_is_stopped_ends_first(self):
+        self.a.rule("delay=1000")
+        job = self.submit()["id"]
+        self.a.wait_for(lambda calls: calls["in_flight"] == 1)
+        self.restart()
+        done = self.job(job)
+        self.assertEqual((done["status"], done["receives"]), ("completed", 1))
+        self.assertEqual(self.a.settled()["started"], 1)
+
+
+class Without(Jobs):
+    more = ""
+
+    def test_a_server_without_a_store_has_no_jobs(self):
+        for method, path in (("POST", "/v1/jobs"), ("GET", "/v1/jobs"), ("GET", "/v1/jobs/x"), ("GET", "/v1/queues"), ("POST", "/v1/queues/gpu/lease"),
+                             ("POST", "/v1/leases/x/complete"), ("GET", "/v1/dead-letters")):
+            answer = self.server.ask(method, path, "{}" if method == "POST" else None, headers=OPS)
+            self.assertEqual(answer.status, 404, path)
+            self.assertIn("store.path", answer.error["message"])
+        answer = self.server.post("/v1/chat/completions", ASK, headers={**APP, "Prefer": "respond-async"})
+        self.assertEqual(answer.status, 200)
+        self.assertNotIn("preference-applied", answer.headers)
+
+
+if __name__ == "__main__":
+    blackbox.main()
