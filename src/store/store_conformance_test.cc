@@ -480,5 +480,30 @@ TEST_P(StoreConformance, AReleaseDoesNotCount) {
   EXPECT_EQ(claim_one().job.id, id);
 }
 
+TEST_P(StoreConformance, StatisticsTellPendingDeliveriesFromDeadOnesAndTheLatestEnding) {
+  for (const char* url : {"https://a.test/", "https://b.test/", "https://c.test/"}) {
+    Submit submit = a_job();
+    submit.webhook = url;
+    this->submit(submit);
+    apply(Finish{lease_of(claim_one()), State::kCompleted, {}});
+  }
+  EXPECT_EQ(store().stats().value().deliveries, 3U);
+  EXPECT_EQ(store().stats().value().last_ending, store().endings(0, 10).value().back().number);
+  const auto due = apply(ClaimDeliveries{10, now_ + kSecond});
+  ASSERT_EQ(due.size(), 3U);
+  const auto settle = [this, &due](std::size_t which, SettleDelivery::To to) {
+    SettleDelivery command;
+    command.delivery = due[which].delivery;
+    command.to = to;
+    command.again_at = now_ + kSecond;
+    EXPECT_TRUE(apply(command));
+  };
+  settle(0, SettleDelivery::To::kDelivered);
+  settle(1, SettleDelivery::To::kDead);
+  settle(2, SettleDelivery::To::kAgain);
+  EXPECT_EQ(store().stats().value().deliveries, 1U);
+  EXPECT_EQ(store().stats().value().dead_deliveries, 1U);
+}
+
 }  // namespace
 }  // namespace waybill::store

@@ -45,7 +45,6 @@ void DeliveryRows::add(std::int64_t job, std::string_view url, Time now) {
   insert_.run(counters_.add(Counter::kDelivery, 1), job, url,
               static_cast<int>(dead ? DeliveryState::kDead : DeliveryState::kPending), now,
               dead ? kDisabled : std::string_view());
-  counters_.add(Counter::kDeliveries, 1);
 }
 
 std::vector<DeliveryRows::Due> DeliveryRows::claim(std::size_t max, Time now, Time until) {
@@ -90,7 +89,6 @@ bool DeliveryRows::resend(std::int64_t job, Time now) {
 
 void DeliveryRows::remove_of(std::int64_t job) {
   remove_.run(job);
-  counters_.add(Counter::kDeliveries, -sqlite3_changes(connection_.handle()));
 }
 
 }  // namespace waybill::store::sqlite

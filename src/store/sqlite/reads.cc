@@ -250,8 +250,8 @@ StoreStats read_stats(Reader& reader) {
       case Counter::kResults:
         stats.results = value;
         break;
-      case Counter::kDeliveries:
-        stats.deliveries = value;
+      case Counter::kEnding:
+        stats.last_ending = value;
         break;
       case Counter::kBlobs:
         stats.blobs = value;
@@ -263,6 +263,12 @@ StoreStats read_stats(Reader& reader) {
         break;
     }
   }
+  const auto count = [&reader](const std::string& query) -> std::uint64_t {
+    Rows rows = reader.statement(query).rows();
+    return rows.next() ? static_cast<std::uint64_t>(rows.integer(0)) : 0;
+  };
+  stats.deliveries = count("SELECT count(*) FROM deliveries WHERE state = 0");
+  stats.dead_deliveries = count("SELECT count(*) FROM deliveries WHERE state = 2");
   Connection& connection = reader.connection();
   const auto page_bytes = static_cast<std::uint64_t>(connection.number("PRAGMA page_size"));
   stats.file_bytes = static_cast<std::uint64_t>(connection.number("PRAGMA page_count")) * page_bytes;

@@ -55,11 +55,10 @@ enum class Counter : std::uint8_t {
   kDelivery,
   kKeys,
   kResults,
-  kDeliveries,
   kBlobs,
   kBlobBytes,
   kMark
 };
-inline constexpr std::size_t kCounters = 10;  // one more than the last
+inline constexpr std::size_t kCounters = 9;  // one more than the last
 
 }  // namespace waybill::store::sqlite
