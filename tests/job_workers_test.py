@@ -2,6 +2,7 @@
 """Jobs as their workers and operators meet them: leases, queues, servers that die and come back."""
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
 from gateway_config import APP, OPS
 from jobs import ASK, Jobs, NARROW
+from provider import MockProvider
+from served import Server
 
 
 class Leased(Jobs):
@@ -200,6 +203,32 @@ class Without(Jobs):
         answer = self.server.post("/v1/chat/completions", ASK, headers={**APP, "Prefer": "respond-async"})
         self.assertEqual(answer.status, 200)
         self.assertNotIn("preference-applied", answer.headers)
+
+
+class Documented(blackbox.Case):
+    def test_what_docs_jobs_md_shows_works(self):
+        text = (blackbox.SOURCE / "docs/jobs.md").read_text()
+        config = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1]
+        mock = MockProvider(self)
+        config = config.replace("/var/lib/waybill/jobs.db", "jobs.db").replace("http://10.0.0.11:8000", mock.url)
+        server = Server(self, self.write_config("encoder: {model: {model}}\n" + config))
+        waiting = server.post("/v1/jobs", {"queue": "gpu", "request": {}}).json["id"]
+        environment = dict(os.environ, WAITING=waiting, JOB="", TOKEN="")
+        shown = 0
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+            for command in re.findall(r"^curl (?:.(?!^curl ))+", block, re.DOTALL | re.MULTILINE):
+                line = command.replace("curl ", "curl -sS --fail-with-body ", 1).replace("127.0.0.1:8000", f"127.0.0.1:{server.port}")
+                with self.subTest(command):
+                    done = subprocess.run(["bash", "-c", line], env=environment, capture_output=True, text=True, timeout=60, check=False)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                shown += 1
+                answer = json.loads(done.stdout) if done.stdout.startswith("{") else {}
+                if not environment["JOB"]:
+                    environment["JOB"] = answer["id"]
+                if answer.get("data") and "token" in answer["data"][0]:
+                    environment["TOKEN"] = answer["data"][0]["token"]
+        self.assertGreater(shown, 20)
+        self.assertTrue(environment["TOKEN"])
 
 
 if __name__ == "__main__":
