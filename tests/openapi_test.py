@@ -86,7 +86,7 @@ class Answers(blackbox.Case):
         done = subprocess.run(
             [str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(self.folder / "schemathesis.toml"), "run",
              str(spec), "--url", f"http://127.0.0.1:{server.port}", "--max-examples", "40", "--seed", "1", "--no-color",
-             "--generation-database", "none", "--checks",
+             "--generation-database", "none", "--request-timeout", "120", "--checks",
              "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,response_headers_conformance"],
             cwd=self.folder, capture_output=True, text=True, timeout=900)
         self.assertEqual(done.returncode, 0, done.stdout[-6000:] + done.stderr[-2000:])
@@ -179,6 +179,8 @@ class Statuses(blackbox.Case):
             ask("GET", "/v1/ledger", status, headers=headers)
             ask("GET", "/v1/targets", status, headers=headers)
             ask("POST", "/v1/admin/reload", status, headers=headers)
+        for method, path in (("GET", "/v1/jobs"), ("GET", "/v1/dead-letters"), ("GET", "/v1/queues"), ("POST", "/v1/dead-letters/redrive")):
+            ask(method, path, 404)  # without a store
         self.write("waybill.yaml", "routes: [")
         ask("POST", "/v1/admin/reload", 400)
 

@@ -61,7 +61,7 @@ http::Task<Status> answer_as_job(Gateway& gateway, Call& call, Operation operati
   Result<Accepted> made = co_await submit_job(service, call.exchange.loop(), std::move(*submit));
   if (!made) co_return std::unexpected(std::move(made.error()));
   if (wait > Duration::zero() || made->replayed) {
-    const TimePoint until = std::min(now() + wait, call.deadline);
+    const TimePoint until = end_of_wait(call, wait);
     Result<store::Job> job = co_await wait_for_end(gateway, service, call, made->job.id, until);
     if (!job) co_return std::unexpected(std::move(job.error()));
     if (wait > Duration::zero() && is_terminal(job->state)) {

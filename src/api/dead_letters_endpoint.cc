@@ -81,7 +81,7 @@ http::Task<Result<std::vector<Uuid>>> dead_ones(jobs::Service& service, Call& ca
       Result<std::optional<store::Job>> job = from.find(id);
       if (!job) return std::unexpected(std::move(job.error()));
       const bool is_wanted =
-          *job && (*job)->state == store::State::kDead &&
+          *job && (*job)->state == store::State::kDead && (*job)->queue != jobs::kCallQueue &&
           (!wanted.command.queue || (*job)->queue == *wanted.command.queue) &&
           (!wanted.command.error_code ||
            (!(*job)->errors.empty() && (*job)->errors.back().code == *wanted.command.error_code));
@@ -93,14 +93,34 @@ http::Task<Result<std::vector<Uuid>>> dead_ones(jobs::Service& service, Call& ca
   co_return dead;
 }
 
+// Queue by queue where none is named, so that the records of calls (jobs::kCallQueue), which no worker takes,
+// stay where they are.
+http::Task<Result<std::vector<Uuid>>> redrive_by_filter(jobs::Service& service, Call& call,
+                                                        const store::Redrive& wanted, std::size_t most) {
+  std::vector<std::string> queues;
+  if (wanted.queue) {
+    queues.push_back(*wanted.queue);
+  } else {
+    for (const auto& each : service.queues()) queues.push_back(each->name);
+  }
+  std::vector<Uuid> done;
+  for (std::size_t i = 0; i < queues.size() && done.size() < most; ++i) {
+    store::Redrive command = wanted;
+    command.queue = queues[i];
+    command.max = most - done.size();
+    Result<std::vector<Uuid>> some = co_await service.commit(std::move(command), call.exchange.loop());
+    if (!some) co_return some;
+    done.insert(done.end(), some->begin(), some->end());
+  }
+  co_return done;
+}
+
 // One step: up to `most` of them. Empties `ids` as it goes where they were named.
 http::Task<Result<std::vector<Uuid>>> redrive_some(jobs::Service& service, Call& call,
                                                    const RedriveRequest& wanted, std::vector<Uuid>& ids,
                                                    std::size_t most) {
   if (!wanted.by_ids) {
-    store::Redrive command = wanted.command;
-    command.max = most;
-    Result<std::vector<Uuid>> done = co_await service.commit(std::move(command), call.exchange.loop());
+    Result<std::vector<Uuid>> done = co_await redrive_by_filter(service, call, wanted.command, most);
     co_return done;
   }
   std::vector<Uuid> done;
@@ -160,8 +180,7 @@ http::Task<Status> redrive(Gateway& gateway, Call& call) {
   if (wanted->by_ids) ids = co_await dead_ones(**service, call, *wanted);
   if (!ids) co_return std::unexpected(std::move(ids.error()));
   if (!wanted->by_ids && wanted->command.dry_run) {
-    store::Redrive command = wanted->command;
-    ids = co_await (*service)->commit(std::move(command), call.exchange.loop());
+    ids = co_await redrive_by_filter(**service, call, wanted->command, wanted->command.max);
   } else if (!wanted->command.dry_run) {
     ids = co_await redrive_all(gateway, **service, call, *wanted, std::move(*ids));
   }

@@ -1,5 +1,6 @@
 #include "api/job_access.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -104,6 +105,14 @@ Result<std::optional<Duration>> read_wait(std::string_view query) {
                 fmt::format("\"wait\" must be a number of seconds from 0 to {}.", kMostWait), "wait");
   }
   return Duration(static_cast<Duration::rep>(value * 1e9));
+}
+
+TimePoint end_of_wait(const Call& call, Duration wait) {
+  const TimePoint end = std::chrono::steady_clock::now() + wait;
+  const http::Request& request = call.request();
+  const bool said =
+      !request.header("x-waybill-timeout-ms").empty() || !request.header("x-stainless-read-timeout").empty();
+  return said ? std::min(end, call.deadline) : end;
 }
 
 Result<std::size_t> read_limit(std::string_view query, std::size_t otherwise) {

@@ -104,6 +104,7 @@ http::Task<Status> job_events(Gateway& gateway, Call& call) {
   response.content_type = "text/event-stream; charset=utf-8";
   response.add_header("Cache-Control", "no-cache");
   response.add_header("X-Accel-Buffering", "no");
+  if (call.request().method == http::Method::kHead) co_return Status{};
   add_id_headers(call);
   std::optional<store::State> told;
   for (bool ended = false; !ended;) {

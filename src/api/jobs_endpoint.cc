@@ -145,7 +145,8 @@ http::Task<Status> find_job(Gateway& gateway, Call& call) {
   Result<store::Job> job = co_await find_job(**service, call);
   if (job && *wait && !is_terminal(job->state)) {
     const Uuid id = job->id;
-    job = co_await wait_for_end(gateway, **service, call, id, now() + **wait);
+    const TimePoint until = end_of_wait(call, **wait);
+    job = co_await wait_for_end(gateway, **service, call, id, until);
   }
   if (!job) co_return std::unexpected(std::move(job.error()));
   Result<std::optional<store::JobResult>> result = co_await find_result(**service, call, *job);
@@ -185,6 +186,10 @@ http::Task<Status> retry_job(Gateway& gateway, Call& call) {
   if (!service) co_return std::unexpected(std::move(service.error()));
   Result<store::Job> job = co_await find_job(**service, call);
   if (!job) co_return std::unexpected(std::move(job.error()));
+  if (job->queue == jobs::kCallQueue) {
+    co_return refuse(call, 409, "job_not_retryable",
+                     "This is the record of a call that its own connection made; send the call again.");
+  }
   const store::Retry command = {.id = job->id};
   Result<store::Retry::Reply> done = co_await (*service)->commit(command, call.exchange.loop());
   if (!done) co_return std::unexpected(std::move(done.error()));

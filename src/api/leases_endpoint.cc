@@ -134,7 +134,7 @@ void write_leases(const store::Claim::Reply& leased, store::Time until, std::str
 http::Task<Status> lease_from(Gateway& gateway, jobs::Service& service, Call& call,
                               const config::JobQueue& queue, LeaseRequest wanted) {
   http::EventLoop& loop = call.exchange.loop();
-  const TimePoint end_of_wait = std::chrono::steady_clock::now() + wanted.wait;
+  const TimePoint until_then = end_of_wait(call, wanted.wait);
   JobWait wait(gateway, call.exchange);
   const jobs::Hub::Subscription news =
       service.hub().watch_all(queue.name, {}, loop, [wake = wait.waker()](const store::Change& change) {
@@ -146,7 +146,7 @@ http::Task<Status> lease_from(Gateway& gateway, jobs::Service& service, Call& ca
     Result<store::Claim::Reply> leased = co_await service.commit(std::move(command), loop);
     if (!leased) co_return std::unexpected(std::move(leased.error()));
     JobWait::End end = JobWait::End::kTime;
-    if (leased->empty()) end = co_await wait.wait(end_of_wait);
+    if (leased->empty()) end = co_await wait.wait(until_then);
     if (end == JobWait::End::kNews) continue;
     if (end == JobWait::End::kGone) co_return fail(ErrorCode::kCancelled, "The client went away.");
     write_leases(*leased, until, call.response().body);
