@@ -1,18 +1,25 @@
-// GET /v1/models and /v1/models/{id}: what may stand as `model` in a request.
+// GET /v1/models and /v1/models/{id}: what may stand as `model` in a request; GET /v1/models?provider=NAME:
+// what that provider has, asked for now.
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
 #include "api/endpoint.h"
+#include "api/gateway.h"
 #include "api/model_choice.h"
 #include "base/json_writer.h"
+#include "base/suggest.h"
+#include "upstream/inquiry.h"
 
 namespace waybill::api {
 namespace {
 
+TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
+
 struct ListedModel {
   std::string_view name;
-  std::string_view kind;  // "route", "model" or "encoder"
+  std::string_view kind;  // "route", "model", "encoder"; "target": of a provider, by its own name
 };
 
 // Each name once: the encoder, the routes, the models behind them and those that are configured.
@@ -35,6 +42,39 @@ void write_model(JsonWriter& json, const ListedModel& model) {
   json.key("owned_by").string("waybill").key("kind").string(model.kind).end_object();
 }
 
+http::Task<Status> list_models_of(Gateway& gateway, Call& call, std::string name) {
+  const auto& providers = call.deployment->catalog->providers();
+  const auto named = [](const auto& each) -> const std::string& { return each->config().name; };
+  const auto found = std::ranges::find(providers, name, named);
+  if (found == providers.end()) {
+    std::vector<std::string_view> names;
+    for (const auto& each : providers) names.emplace_back(each->config().name);
+    const std::string likely = did_you_mean(name.substr(0, 100), names);
+    co_return fail(
+        ErrorCode::kNotFound,
+        fmt::format("There is no provider \"{}\"{}", name.substr(0, 100), likely.empty() ? "." : likely),
+        "provider");
+  }
+  Result<std::vector<std::string>> models = std::vector<std::string>();
+  if (now() < call.deadline) {
+    models = co_await upstream::model_names_of(**found, call.exchange.loop(), gateway.dispatcher().resolver(),
+                                               call.deadline);
+  }
+  if (now() >= call.deadline) {
+    co_return fail(ErrorCode::kDeadlineExceeded,
+                   fmt::format("The deadline passed before {} had told its models.", name));
+  }
+  if (!models) co_return std::unexpected(std::move(models.error()));
+  JsonWriter json(call.response().body);
+  json.begin_object().key("object").string("list").key("data").begin_array();
+  for (const std::string& each : *models) {
+    const std::string id = name + "/" + each;
+    write_model(json, {id, "target"});
+  }
+  json.end_array().end_object();
+  co_return Status{};
+}
+
 }  // namespace
 
 std::string models_json(const route::Engine& engine, const upstream::Catalog& catalog) {
@@ -46,8 +86,13 @@ std::string models_json(const route::Engine& engine, const upstream::Catalog& ca
   return text;
 }
 
-http::Task<Status> list_models(Gateway& /*gateway*/, Call& call) {
+http::Task<Status> list_models(Gateway& gateway, Call& call) {
   if (call.request().path == "/v1/models") {
+    std::string provider;
+    if (http::query_parameter(call.request().query, "provider", provider)) {
+      Status listed = co_await list_models_of(gateway, call, std::move(provider));
+      co_return listed;
+    }
     call.response().body = call.deployment->models_json;
     co_return Status{};
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/result.h"
 #include "http/event_loop.h"
 #include "http/request.h"
 #include "http/request_parser.h"
@@ -14,6 +15,9 @@
 #include "http/task.h"
 
 namespace waybill::http {
+
+class WebSocket;
+struct WebSocketLimits;
 
 // Which of the server's listeners a connection came through.
 enum class Surface : std::uint8_t { kPublic, kAdmin };
@@ -49,6 +53,14 @@ class Exchange {
   virtual Task<bool> write_body(std::string_view piece) = 0;
   // Whether the head is sent, so that `response` no longer matters.
   [[nodiscard]] virtual bool body_begun() const noexcept = 0;
+
+  // Makes a WebSocket of the connection: answers 101, with `protocol` as the one that was agreed on (empty:
+  // none). It ends where the handler returns, at the latest; `response` no longer matters. An error says what
+  // the request lacks (kInvalidInput; kUnsupported: the version), or kShuttingDown, kCancelled: the client
+  // has gone; then `response` is to be filled as ever.
+  virtual Task<Result<WebSocket*>> upgrade(std::string_view /*protocol*/, const WebSocketLimits& /*limits*/) {
+    co_return fail(ErrorCode::kUnsupported, "There is no connection here that could become a WebSocket.");
+  }
   // Becomes true when nobody waits for the response any more.
   [[nodiscard]] const std::atomic<bool>& cancelled() const noexcept { return cancelled_; }
 

@@ -44,6 +44,8 @@ std::string_view reason_phrase(unsigned status) noexcept {
   switch (status) {
     case 100:
       return "Continue";
+    case 101:
+      return "Switching Protocols";
     case 200:
       return "OK";
     case 202:
@@ -74,6 +76,8 @@ std::string_view reason_phrase(unsigned status) noexcept {
       return "Expectation Failed";
     case 422:
       return "Unprocessable Content";
+    case 426:
+      return "Upgrade Required";
     case 429:
       return "Too Many Requests";
     case 431:

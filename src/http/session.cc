@@ -16,6 +16,7 @@ constexpr Duration kKeepBuffers = std::chrono::seconds(1);  // of a connection w
 constexpr Duration kLingerTime = std::chrono::seconds(2);
 // While the server drains, a connection without a request is kept this long: one may be on its way.
 constexpr Duration kLastRequestTime = std::chrono::milliseconds(500);
+constexpr std::string_view kStopping = "the server is stopping";
 constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
 
 constexpr ParseFailure kHeaderTimeout = {408, "header_timeout",
@@ -189,18 +190,26 @@ Task<> Session::answer() {
   enter(Phase::kHandle, Duration::max());
   cancelled_.store(false, std::memory_order_relaxed);
   body_begun_ = false;
+  bool threw = false;
   try {
     co_await handler_.handle(*this);
   } catch (const std::exception&) {
     ++counters_.handler_threw;
+    threw = true;
     on_sent = nullptr;
+  }
+  on_hang_up_ = nullptr;
+  if (websocket_) {
+    co_await end_websocket(threw);
+    co_return;
+  }
+  if (threw) {
     if (body_begun_) abort();  // the client sees that the body has no end
     response.clear();
     response.status = 500;
     response.body = R"({"error":{"message":"This is a fault of the server, not of the request.",)"
                     R"("type":"server_error","param":null,"code":"internal"}})";
   }
-  on_hang_up_ = nullptr;
   if (body_begun_) {
     keep_ = keep_ && chunked_ && !draining_ && !aborted_;
     if (chunked_ && !aborted_) out_.append(kLastChunk);
@@ -229,6 +238,44 @@ Task<bool> Session::write_body(std::string_view piece) {
   const bool sent = co_await flush();
   if (!sent) cancelled_.store(true, std::memory_order_relaxed);
   co_return sent;
+}
+
+Task<Result<WebSocket*>> Session::upgrade(std::string_view protocol, const WebSocketLimits& limits) {
+  Status fit = check_upgrade(request);
+  if (!fit) co_return std::unexpected(std::move(fit.error()));
+  if (draining_ || aborted_) co_return fail(ErrorCode::kShuttingDown, "The server is stopping.");
+  response.clear();
+  response.status = 101;
+  response.add_header("Upgrade", "websocket");
+  response.add_header("Connection", "Upgrade");
+  response.add_header("Sec-WebSocket-Accept", accept_key(request.header("sec-websocket-key")));
+  if (!protocol.empty()) response.add_header("Sec-WebSocket-Protocol", protocol);
+  body_begun_ = true;
+  chunked_ = false;
+  queue_head(true, Framing::kUntilClose);
+  response.clear();
+  const bool sent = co_await flush();
+  if (!sent) {
+    cancelled_.store(true, std::memory_order_relaxed);
+    co_return fail(ErrorCode::kCancelled, "The client has gone.");
+  }
+  websocket_ = std::make_unique<WebSocket>(loop_, stream_, limits, in_.substr(in_begin_));
+  std::string().swap(in_);
+  in_begin_ = 0;
+  if (draining_) websocket_->close(close_code::kGoingAway, kStopping);  // since it was looked at
+  co_return websocket_.get();
+}
+
+Task<> Session::end_websocket(bool threw) {
+  const std::uint16_t code = threw ? close_code::kServerFault : close_code::kNormal;
+  co_await websocket_->finish(code);
+  keep_ = false;
+  if (websocket_->is_aborted()) {
+    aborted_ = true;
+    report_lost();
+  }
+  websocket_.reset();
+  if (on_sent) unsent_.push_back(std::exchange(on_sent, nullptr));
 }
 
 void Session::refuse(const ParseFailure& failure) {
@@ -319,7 +366,7 @@ void Session::watch_for_hang_up(std::move_only_function<void()> on_hang_up) {
   on_hang_up_ = std::move(on_hang_up);
   if (watching_) return;
   watching_ = true;
-  stream_.on_readable([self = shared_from_this()](bool readable) {
+  stream_.on_ready(IoState::kWantRead, [self = shared_from_this()](bool readable) {
     self->watching_ = false;
     if (readable && self->phase_ == Phase::kHandle && self->stream_.peer_has_closed()) self->hang_up();
   });
@@ -332,6 +379,7 @@ void Session::hang_up() {
 }
 
 void Session::check_deadline(TimePoint at) {
+  if (websocket_) return websocket_->check_deadlines(at);
   if (phase_ == Phase::kHandle) {
     // Bytes of a next request end the watch without an end of the connection; from then on it is looked at
     // here.
@@ -347,6 +395,7 @@ void Session::check_deadline(TimePoint at) {
 
 void Session::drain() {
   draining_ = true;
+  if (websocket_) websocket_->close(close_code::kGoingAway, kStopping);
   if (phase_ == Phase::kIdle) shorten_idling();
 }
 
@@ -356,6 +405,7 @@ void Session::abort() {
   aborted_ = true;
   cancelled_.store(true, std::memory_order_relaxed);
   stream_.cancel();
+  if (websocket_) return websocket_->abort();
   if (on_hang_up_) std::exchange(on_hang_up_, nullptr)();
 }
 

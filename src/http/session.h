@@ -11,6 +11,7 @@
 #include "http/exchange.h"
 #include "http/request_parser.h"
 #include "http/stream.h"
+#include "http/websocket.h"
 
 namespace waybill::http {
 
@@ -59,6 +60,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   void watch_for_hang_up(std::move_only_function<void()> on_hang_up) override;
   Task<bool> write_body(std::string_view piece) override;
   bool body_begun() const noexcept override { return body_begun_; }
+  Task<Result<WebSocket*>> upgrade(std::string_view protocol, const WebSocketLimits& limits) override;
 
  private:
   enum class Phase : std::uint8_t { kHandshake, kIdle, kHeader, kBody, kHandle, kWrite, kLinger };
@@ -68,6 +70,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<bool> read_request();
   Task<bool> read_more();
   Task<> answer();
+  Task<> end_websocket(bool threw);
   Task<bool> flush();
   Task<> linger();
   void refuse(const ParseFailure& failure);
@@ -93,6 +96,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   std::string out_;
   std::vector<OnSent> unsent_;  // of the responses in out_
   std::move_only_function<void()> on_hang_up_;
+  std::unique_ptr<WebSocket> websocket_;  // from the upgrade to its end
 
   Phase phase_ = Phase::kHandshake;
   TimePoint deadline_ = TimePoint::max();

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 
@@ -39,13 +40,14 @@ class Stream {
 
   // False when cancel() or close() ended the wait.
   Task<bool> wait(IoState what);
-  // Calls back with whether the stream became readable; used to notice a client that hangs up.
+  // The same without a coroutine: calls back with whether the stream became ready, on a later turn of the
+  // loop.
   template <class Callback>
-  void on_readable(Callback callback) {
-    descriptor_.async_wait(boost::asio::posix::descriptor_base::wait_read,
-                           [callback = std::move(callback)](const boost::system::error_code& error) mutable {
-                             callback(!error);
-                           });
+  void on_ready(IoState what, Callback callback) {
+    using boost::asio::posix::descriptor_base;
+    const auto wait = what == IoState::kWantWrite ? descriptor_base::wait_write : descriptor_base::wait_read;
+    descriptor_.async_wait(wait, [callback = std::move(callback)](
+                                     const boost::system::error_code& error) mutable { callback(!error); });
   }
   [[nodiscard]] bool is_readable() const noexcept;
   // Whether the other side has closed or reset, seen without taking bytes.

@@ -81,11 +81,11 @@ class Dialect {
   // The error of a refusal (a status from 400 on), in OpenAI's format; and its message.
   [[nodiscard]] virtual std::string refusal(unsigned status, std::string_view body,
                                             std::string& message) const = 0;
-  // Where to ask whether it is well.
+  // A question that is no call: a GET of `path`, which stands as it is.
+  [[nodiscard]] virtual std::string inquiry(const TargetAddress& target, std::string_view path) const;
+  // Where to ask whether it is well, below base_url.
   [[nodiscard]] virtual std::string_view health_path() const noexcept = 0;
-  // The request that asks it: a GET of health_path(), or of `path` where that is not empty.
-  [[nodiscard]] virtual std::string probe(const TargetAddress& target, std::string_view path) const;
-  // Where to ask for its models; and their names, appended from what it answers. False: it is no such list.
+  // Where to ask for its models, likewise; and their names, appended from what it answers. False: it is no such list.
   [[nodiscard]] virtual std::string_view models_path() const noexcept = 0;
   [[nodiscard]] virtual bool read_models(std::string_view body, std::vector<std::string>& names) const = 0;
 };

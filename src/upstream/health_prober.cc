@@ -4,9 +4,9 @@
 
 #include <boost/asio/co_spawn.hpp>
 
-#include "http/client_pool.h"
 #include "http/deadline.h"
 #include "http/pending.h"
+#include "upstream/inquiry.h"
 
 namespace waybill::upstream {
 namespace {
@@ -91,14 +91,13 @@ http::Task<> HealthProber::probe(std::shared_ptr<const Catalog> catalog, std::sh
 }
 
 http::Task<bool> HealthProber::ask(const Provider& provider) {
-  const std::string request = provider.dialect().probe(provider.address({}), provider.config().health.path);
-  http::ClientConnection connection(loop_, resolver_, provider.origin());
-  const TimePoint limit = now() + kPatience;
-  http::ClientResult<void> done = co_await connection.open(limit);
-  if (done) done = co_await connection.send(request, {}, limit);
-  if (done) done = co_await connection.read_head(limit);
+  const std::string& path = provider.config().health.path;
+  std::string asked =
+      path.empty() ? provider.path_of(provider.dialect().health_path()) : provider.root_path(path);
+  const http::ClientResult<InquiryAnswer> answer =
+      co_await inquire(provider, std::move(asked), 0, loop_, resolver_, now() + kPatience);
   // A provider that asks to be left alone, or does not know the key, is well.
-  co_return done&& connection.head().status < 500;
+  co_return answer.has_value() && answer->status < 500;
 }
 
 }  // namespace waybill::upstream

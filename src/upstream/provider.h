@@ -27,6 +27,11 @@ class Provider {
   [[nodiscard]] const std::shared_ptr<const http::Origin>& origin() const noexcept { return origin_; }
   // How to address a call for `model`, with the next of its keys. Valid as long as the provider.
   [[nodiscard]] TargetAddress address(std::string_view model) const noexcept;
+  // As a request line has them: a path below base_url, and one from the root of the host.
+  [[nodiscard]] std::string path_of(std::string_view path) const { return prefix_ + std::string(path); }
+  [[nodiscard]] std::string root_path(std::string_view path) const {
+    return origin_->target_prefix() + std::string(path);
+  }
   [[nodiscard]] LaneQueue& lanes() noexcept { return lanes_; }
 
  private:

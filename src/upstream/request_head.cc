@@ -27,9 +27,9 @@ void begin_head(const Call& call, const TargetAddress& target, std::string_view 
   add_header("Idempotency-Key", call.idempotency_key, head);
 }
 
-std::string Dialect::probe(const TargetAddress& target, std::string_view path) const {
+std::string Dialect::inquiry(const TargetAddress& target, std::string_view path) const {
   std::string head = "GET ";
-  head.append(target.prefix).append(path.empty() ? health_path() : path).append(" HTTP/1.1\r\n");
+  head.append(path).append(" HTTP/1.1\r\n");
   add_header("Host", target.host, head);
   head.append("User-Agent: waybill\r\nConnection: close\r\n").append(target.headers);
   if (!target.key.empty()) add_header("Authorization", "Bearer " + std::string(target.key), head);

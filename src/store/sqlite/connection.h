@@ -116,7 +116,7 @@ class Statement {
   template <class... Values>
   [[nodiscard]] bool start(const Values&... values) {
     if (connection_.failed() || !prepare()) return false;
-    int place = 1;
+    [[maybe_unused]] int place = 1;
     (bind_next(place, values), ...);
     return !connection_.failed();
   }

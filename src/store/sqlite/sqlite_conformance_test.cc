@@ -1,6 +1,7 @@
 // SQLite passes the suite of all back ends.
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_conformance_test.h"
+#include "store/store_property_test.h"
 
 namespace waybill::store {
 namespace {
@@ -14,8 +15,10 @@ Backend sqlite() {
           }};
 }
 
-INSTANTIATE_TEST_SUITE_P(Sqlite, StoreConformance, testing::Values(sqlite()),
-                         [](const auto& one) { return one.param.name; });
+const auto kName = [](const auto& one) { return one.param.name; };
+
+INSTANTIATE_TEST_SUITE_P(Sqlite, StoreConformance, testing::Values(sqlite()), kName);
+INSTANTIATE_TEST_SUITE_P(Sqlite, StoreProperties, testing::Values(sqlite()), kName);
 
 }  // namespace
 }  // namespace waybill::store
