@@ -66,12 +66,8 @@ struct DeliveryRecord {
 
 struct StoreStats {
   std::uint64_t jobs = 0, keys = 0, results = 0;
-<<<<<<< src/store/store.h
   std::uint64_t deliveries = 0, dead_deliveries = 0;  // pending ones; dead ones
   std::uint64_t last_ending = 0;                      // the number of the latest, also when that job is gone
-=======
-  std::uint64_t deliveries = 0, dead_deliveries = 0;  // pending ones; dead ones
->>>>>>> /tmp/p
   std::uint64_t file_bytes = 0, log_bytes = 0, free_bytes = 0;  // the log is what is not merged yet
   std::uint64_t blobs = 0, blob_bytes = 0;
 };
