@@ -28,6 +28,7 @@ void JobMetrics::committed(std::size_t commands, Duration length) {
 }
 
 void JobMetrics::claimed(const store::Job& job, store::Time now) {
+  if (job.receives > 1) return;  // since when it has been there again is not known
   metrics_.job_queue_seconds.with({std::string_view(job.queue)})
       .observe(seconds_of(now - std::max(job.created, job.run_after)));
 }

@@ -60,6 +60,9 @@ http::Task<> RunningJob::run(std::shared_ptr<RunningJob> self, Performer& perfor
       ended.answered = true;
     } catch (const std::exception& thrown) {
       ended.threw = thrown.what();
+      ended.performed.status = 500;
+      ended.performed.body =
+          R"({"error":{"code":"internal_error","message":"the call ended with an exception"}})";
     }
   }
   if (job.is_appending_) {

@@ -26,8 +26,8 @@
 namespace waybill::jobs {
 
 // The queue of calls that their own connections make (store::Submit::running_until): their records stand here
-// for who comes with the same Idempotency-Key. No worker takes from it, no configuration can name it, and what
-// has ended in it is kept as long as keys are (jobs.idempotency_ttl).
+// for who comes with the same Idempotency-Key. No worker takes from it, no configuration can name it, and
+// what has ended in it is kept as long as keys are (jobs.idempotency_ttl).
 inline constexpr std::string_view kCallQueue = "(calls)";
 
 // The store's thread and readers, the hub, the workers of the queues that this server works on, and the sweep

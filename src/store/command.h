@@ -237,7 +237,7 @@ struct Change {
   bool events = false;       // only its events are new
   bool removed = false;
   bool lease_expired = false;  // its lease ran out, or its process ended
-  bool in_doubt = false;       // likewise, and its call had begun
+  bool in_doubt = false;       // its call had begun, and nobody knows what became of it
 };
 
 }  // namespace waybill::store

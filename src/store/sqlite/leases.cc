@@ -131,6 +131,7 @@ Fail::Reply Commands::run(const Fail& fail) {
     rows_.save(row);
     changed(row);
   }
+  changes_.back().in_doubt = fail.error.in_doubt;
   return {held.held, row.state};
 }
 

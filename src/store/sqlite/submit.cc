@@ -63,6 +63,7 @@ Submit::Reply Commands::run(const Submit& submit) {
                       blob ? std::optional<Bytes>(Bytes{bytes_of(*blob)}) : std::nullopt,
                       blob ? std::nullopt : std::optional<Bytes>(Bytes{submit.body}));
   changed(row);
+  changes_.back().created = true;
   return {Submit::How::kNew, id, row.state, static_cast<std::uint64_t>(row.fence)};
 }
 

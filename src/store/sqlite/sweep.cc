@@ -80,21 +80,26 @@ void Commands::lose_lease(JobRow& row, const Sweep& sweep, Sweep::Reply& reply) 
                   in_doubt ? "the worker was lost after the call had begun: nobody knows what became of it"
                            : "the worker was lost before it called anybody",
                   0, in_doubt});
+  const auto tell = [this, in_doubt] {
+    changes_.back().lease_expired = true;
+    changes_.back().in_doubt = in_doubt;
+  };
   if (row.expires != kNever && row.expires <= now_) {
     end(row, State::kExpired, nullptr);
     ++reply.expired;
-    return;
+    return tell();
   }
   const bool holds =
       in_doubt && std::ranges::find(sweep.hold_in_doubt, names_.name(row.queue)) != sweep.hold_in_doubt.end();
   if (!holds && row.receives >= row.max_receives) {
     end(row, State::kDead, nullptr);
     ++reply.dead;
-    return;
+    return tell();
   }
   move(row, holds ? State::kHeld : State::kQueued, kNever);
   rows_.save(row);
   changed(row);
+  tell();
 }
 
 // Endings lie in the order of their time. For each length of retention there is a place up to which they have
