@@ -3,6 +3,8 @@
 #   make demo          set up, build, fetch the model, route prompts, replay the incident's burst against the server
 #   make demo-gateway  calls to models: a real small LLM behind the gateway, killed while requests flow
 #   make test          set up, build, and run every test
+#   make demo-jobs     a thousand jobs, the server killed twice while they run, each done exactly once
+#   make crash         kill the server ROUNDS times (1000) at random instants and check every promise
 #   make bench-NAME    measure: encoder, route, accuracy, long-text, start, incident, http, gateway, jobs, soak
 #   make build         build/release/waybill
 SHELL := /bin/bash
@@ -11,7 +13,7 @@ JOBS ?= $(shell nproc)
 WAYBILL := build/release/waybill
 MODEL := models/all-MiniLM-L6-v2
 
-.PHONY: help setup build debug demo demo-gateway test test-% bench-% lint format package install deb fuzz clean
+.PHONY: help setup build debug demo demo-gateway demo-jobs test test-% crash bench-% lint format package install deb fuzz clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -43,6 +45,11 @@ demo-gateway: setup
 	@ninja -C build/release -j $(JOBS) mock_provider
 	@tools/demo-gateway
 
+demo-jobs: setup
+	@$(MAKE) --no-print-directory build
+	@ninja -C build/release -j $(JOBS) mock_provider
+	@tools/demo-jobs
+
 test: setup
 	@$(MAKE) --no-print-directory $(MODEL)/model.safetensors
 	@tools/test --jobs $(JOBS)
@@ -50,6 +57,12 @@ test: setup
 # One stage of `make test`: test-release, test-sanitize, test-threads, test-services, test-fuzz, test-gcc.
 test-%: setup $(MODEL)/model.safetensors
 	@tools/test --jobs $(JOBS) --stage $*
+
+# ROUNDS kills, every other one with the power; SEED=N makes the same plan of kills again.
+crash: setup
+	@$(MAKE) --no-print-directory build
+	@python3 tests/crash/crash_check.py waybill --program $(WAYBILL) --rounds $(or $(ROUNDS),1000) --power-cut 0.5 --up 0.8 --max-jobs 200000 \
+	  --drain 300 --limit 7200 --verbose $(if $(SEED),--seed $(SEED))
 
 bench-%: setup
 	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors

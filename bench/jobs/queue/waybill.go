@@ -39,6 +39,9 @@ func (w *server) start() error {
 	port := freePort()
 	w.host = "127.0.0.1:" + port
 	text := strings.NewReplacer("{{PORT}}", port, "{{DIR}}", w.h.dir, "{{PROVIDER}}", "http://"+w.provider.address).Replace(string(config))
+	if err := os.MkdirAll(filepath.Join(w.h.dir, "store"), 0o755); err != nil {
+		return err
+	}
 	name := filepath.Join(w.h.dir, "waybill.yaml")
 	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
 		return err

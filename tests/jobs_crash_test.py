@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Jobs across crashes: the server is killed at random instants, and loses its power, which takes with it what was not flushed; then
+every promise is checked (tests/crash). The checker itself is held against a small server that breaks its promises on purpose."""
+import subprocess
+import sys
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import blackbox
+
+CHECK = Path(__file__).resolve().parent / "crash/crash_check.py"
+SMALL = ("--rounds", "4", "--clients", "16", "--up", "1", "--think", "0.06", "--delay", "8", "--drain", "10", "--limit", "60", "--seed", "11")
+
+
+def check(*arguments):
+    """(exit status, what it said)"""
+    done = subprocess.run([sys.executable, CHECK, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+class Crashes(blackbox.Case):
+    def holds(self, *arguments):
+        status, said = check("waybill", "--program", blackbox.PROGRAM, "--limit", "200", *arguments)
+        self.assertEqual(status, 0, said)
+        print(said, file=sys.stderr)
+
+    def test_killed(self):
+        self.holds("--rounds", "14", "--up", "1")
+
+    def test_without_power(self):
+        self.holds("--rounds", "14", "--up", "1", "--power-cut", "1")
+
+    def test_killed_while_the_provider_fails(self):
+        self.holds("--rounds", "4", "--up", "1", "--provider-fail", "0.2")
+
+
+class TheChecker(unittest.TestCase):
+    """A check that cannot fail is worth nothing."""
+
+    BREAKS = {  # what the reference server does wrong -> (what is found, more arguments)
+        "ack-early": ("lost",),
+        "no-key": ("split key",),
+        "no-requeue": ("stuck", "--drain", "4"),
+        "forget-finish": ("flip", "--drain", "4"),
+        "double-lease": ("billed twice",),
+        "no-call": ("not executed",),
+        "wrong-result": ("wrong result",),
+        "no-doubt": ("unrecorded doubt", "--delay", "40"),
+    }
+
+    def test_a_server_that_keeps_its_promises_passes_and_each_broken_one_is_found(self):
+        cases = {"": None, **self.BREAKS}
+        with ThreadPoolExecutor(4) as pool:
+            runs = {broken: pool.submit(check, "reference", "--break", broken, *SMALL, *(found or ())[1:]) for broken, found in cases.items()}
+        for broken, found in cases.items():
+            status, said = runs[broken].result()
+            with self.subTest(broken or "nothing broken"):
+                self.assertEqual(status, 1 if found else 0, said)
+                if found:
+                    self.assertIn(f"BROKEN {found[0]}:", said)
+
+    def test_a_missing_flush_shows_only_when_the_power_goes(self):
+        with ThreadPoolExecutor(3) as pool:
+            killed, cut, good = pool.map(lambda more: check("reference", *SMALL, *more), [
+                ("--break", "no-sync"), ("--break", "no-sync", "--power-cut", "1"), ("--power-cut", "1")])
+        self.assertEqual(killed[0], 0, killed[1])
+        self.assertIn("BROKEN lost:", cut[1])
+        self.assertEqual(good[0], 0, good[1])
+
+
+if __name__ == "__main__":
+    blackbox.main()
