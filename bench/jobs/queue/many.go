@@ -146,12 +146,15 @@ func waitingCommand(o options) any {
 	}
 	time.Sleep(2 * time.Second) // the last of them have arrived
 	m := w.h.begin()
+	begin := time.Now()
 	w.completeSteadily(ends, o.perSecond, place, completed)
+	took := time.Since(begin)
 	time.Sleep(500 * time.Millisecond)
 	over.Store(true)
 	mu.Lock()
 	out.Cell = Cell{Peer: "waybill", Kind: "waiting", Conc: o.waiting, Ops: int64(len(lat)), Errors: errs.Load()}
 	m.finish(&out.Cell)
+	out.Cell.PerSec = float64(len(lat)) / took.Seconds()
 	out.Cell.latencies(lat)
 	mu.Unlock()
 	if missing := int64(ends) - out.Cell.Ops; missing > 0 {
