@@ -61,7 +61,7 @@ test-%: setup $(MODEL)/model.safetensors
 # ROUNDS kills, every other one with the power; SEED=N makes the same plan of kills again.
 crash: setup
 	@$(MAKE) --no-print-directory build
-	@python3 tests/crash/crash_check.py waybill --program $(WAYBILL) --rounds $(or $(ROUNDS),1000) --power-cut 0.5 --up 0.8 --max-jobs 200000 \
+	@python3 tests/crash/crash_check.py waybill --program $(WAYBILL) --rounds $(or $(ROUNDS),1000) --power-cut 0.5 --up 0.8 --think 0.1 \
 	  --drain 300 --limit 7200 --verbose $(if $(SEED),--seed $(SEED))
 
 bench-%: setup

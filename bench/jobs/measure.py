@@ -18,8 +18,8 @@ import waybill_server
 
 HERE = Path(__file__).resolve().parent
 PARTS = {  # what to give jobs_bench
-    "submit": ["-rounds", "2"],
-    "brokers": ["-rounds", "1"],
+    "submit": ["-rounds", "3"],
+    "brokers": ["-rounds", "2"],
     "idle": [],
     "life": ["-conc", "64,256", "-rounds", "2"],
     "depth": ["-rounds", "3"],

@@ -44,6 +44,7 @@ class Run:
         # the kill plan has its own stream: the clients' draws depend on timing
         self.rng, self.plan, self.dice = random.Random(a.seed), random.Random(a.seed + 2), random.Random(a.seed + 3)
         self.keys = {}  # key -> id once acknowledged, else None
+        self.open = set()  # those that are not
         self.owner = {}  # id -> key
         self.waiting = collections.deque()  # keys whose answer never came
         self.kills = []
@@ -60,6 +61,7 @@ class Run:
     def new_key(self):
         key = f"job-{self.a.seed:x}-{len(self.keys)}"
         self.keys[key] = None
+        self.open.add(key)
         return key
 
     def acknowledged(self, key, doc):
@@ -72,6 +74,7 @@ class Run:
         if self.owner.setdefault(job, key) != key:
             self.fail("shared id", f"{job} answers {key} and {self.owner[job]}")
         self.keys[key] = job
+        self.open.discard(key)
 
     async def submit(self, client, key):
         """True once the key is acknowledged; False if the server said it is busy. OSError: unknown."""
@@ -150,7 +153,7 @@ class Run:
     async def drain(self, server):
         links = [Client(server.port, self.a.timeout) for _ in range(8)]
         end = now() + self.a.drain
-        todo = collections.deque(k for k, v in self.keys.items() if not v)
+        todo = collections.deque(sorted(self.open))
 
         async def resubmit(link):
             while todo and now() < end:
@@ -184,6 +187,14 @@ class Run:
         for job in jobs:
             self.fail("stuck", f"{self.owner[job]} = {job} has no terminal state after {self.a.drain} s")
         return lost
+
+    async def look_at_all(self, server, lost):
+        jobs = [job for job in self.terminal if job not in lost]
+
+        async def some(link, mine):
+            for job in mine:
+                await self.look(link, job)
+        await asyncio.gather(*(some(Client(server.port, self.a.timeout), jobs[k::8]) for k in range(8)))
 
     async def listed(self, server):
         s = self.c.get("list")
@@ -220,9 +231,7 @@ class Run:
             await self.crash(server, provider)
             for t in tasks:
                 t.cancel()
-            for key, job in self.keys.items():  # whatever was in flight is unknown to its client
-                if not job and key not in self.waiting:
-                    self.waiting.append(key)
+            self.waiting = collections.deque(sorted(self.open))  # whatever was in flight is unknown to its client
             for e in await asyncio.gather(*tasks, return_exceptions=True):
                 if isinstance(e, Exception) and not isinstance(e, OSError):
                     raise e
@@ -282,7 +291,7 @@ async def main(contract, a):
         async with asyncio.timeout(a.limit):
             for n in range(a.rounds):
                 await run.round(server, provider)
-                if a.verbose:
+                if a.verbose and (n + 1) % 10 == 0:
                     print(f"round {n + 1}: {len(run.owner)} acknowledged, {len(run.waiting)} unknown, {len(run.terminal)} seen finished", flush=True)
             server.start()
             await server.ready(a.ready)
@@ -291,10 +300,7 @@ async def main(contract, a):
             await run.crash(server, provider)  # finished jobs must stay finished
             server.start()
             await server.ready(a.ready)
-            link = Client(server.port, a.timeout)
-            for job in list(run.terminal):
-                if job not in lost:
-                    await run.look(link, job)
+            await run.look_at_all(server, lost)
             await asyncio.sleep(0.3)  # would show calls that a needless recovery makes
     except RuntimeError as e:
         if not run.kills:
@@ -336,7 +342,7 @@ def arguments():
     p.add_argument("--early-kill", type=float, default=0.15, help="share of rounds killed within 0.3 s of their start, so during recovery")
     p.add_argument("--think", type=float, default=0.02, help="mean seconds between one client's requests")
     p.add_argument("--retry-rate", type=float, default=0.05, help="share of requests that repeat an acknowledged key")
-    p.add_argument("--max-jobs", type=int, default=20_000)
+    p.add_argument("--max-jobs", type=int, default=100_000)
     p.add_argument("--delay", type=float, default=20, help="mean ms until the provider answers")
     p.add_argument("--provider-fail", type=float, default=0.0, help="share of provider calls answered 503")
     p.add_argument("--doubt", type=float, default=1000, help="ms the server has to record an answer before a repeat counts as billed twice")
