@@ -127,8 +127,9 @@ func waitingCommand(o options) any {
 					return
 				}
 				if err != nil || status != 200 {
-					errs.Add(1)
-					say("waiting: %d %.200s %v", status, answer, err)
+					if errs.Add(1) == 1 {
+						say("waiting: %d %.200s %v", status, answer, err)
+					}
 					return
 				}
 				if !bytes.Contains(answer, []byte(`"status":"completed"`)) {
