@@ -285,7 +285,7 @@ async def main(contract, a):
     run = Run(contract, a)
     provider = Provider(random.Random(a.seed + 1), a.delay, a.provider_fail, padding)
     await provider.start()
-    server = Server(contract, work, provider.port, powercut.Cut(work) if a.power_cut else None)
+    server = Server(contract, work, provider.port, powercut.Cut(work, a.ignore_flushes) if a.power_cut else None)
     t0, lost = now(), set()
     try:
         async with asyncio.timeout(a.limit):
@@ -351,6 +351,7 @@ def arguments():
     p.add_argument("--timeout", type=float, default=5, help="seconds a client waits for an answer")
     p.add_argument("--limit", type=float, default=300, help="seconds for the whole run")
     p.add_argument("--power-cut", type=float, default=0.0, help="share of kills that also drop what was written but not fsynced (LD_PRELOAD, needs cc)")
+    p.add_argument("--ignore-flushes", action="store_true", help="with --power-cut: the program's flushes do nothing, which has to be found")
     p.add_argument("--work", help="folder to keep the data in")
     p.add_argument("-v", "--verbose", action="store_true")
     return p.parse_args()

@@ -16,14 +16,15 @@ HEAD = struct.Struct("<cQQQQH")  # kind, seq, offset, old length of the range, o
 
 
 class Cut:
-    def __init__(self, work):
+    def __init__(self, work, ignore_flushes=False):
+        self.ignore = ignore_flushes
         here = os.path.dirname(os.path.abspath(__file__))
         self.dir, self.log, self.so = os.path.realpath(work), os.path.join(work, "powercut.log"), os.path.join(work, "powercut.so")
         subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", self.so, os.path.join(here, "powercut.c"), "-ldl", "-lpthread"], check=True)
 
     def env(self):
         open(self.log, "wb").close()
-        return {"LD_PRELOAD": self.so, "POWERCUT_DIR": self.dir, "POWERCUT_LOG": self.log}
+        return {"LD_PRELOAD": self.so, "POWERCUT_DIR": self.dir, "POWERCUT_LOG": self.log, **({"POWERCUT_IGNORE": "1"} if self.ignore else {})}
 
     def records(self):
         with open(self.log, "rb") as f:
