@@ -242,11 +242,13 @@ TEST_P(StoreConformance, AKeyIsForgottenWhenItsTimeHasPassed) {
 }
 
 TEST_P(StoreConformance, ManyKeysAreForgottenInTheEnd) {
+  std::vector<Command> commands;
   for (std::uint64_t i = 0; i < 1000; ++i) {
     Submit submit = a_job();
     submit.key = a_key(i, i, now_ + (i % 3 == 0 ? kSecond : kHour));
-    this->submit(submit);
+    commands.emplace_back(std::move(submit));
   }
+  apply_all(std::move(commands));
   EXPECT_EQ(store().stats().value().keys, 1000U);
   const auto forget = [this] {
     std::size_t keys = 0;
