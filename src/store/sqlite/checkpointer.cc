@@ -11,17 +11,20 @@ namespace waybill::store::sqlite {
 namespace {
 
 constexpr std::int64_t kPagesOfAPass = 4000;  // fewer are merged again and again, more take longer at a time
+constexpr std::int64_t kFewPages = 1000;      // that the writer may wait for
 
 }  // namespace
 
 Checkpointer::Checkpointer(std::unique_ptr<Connection> connection, std::int64_t page_bytes,
                            CheckpointerOptions options, std::function<void(const Connection&)> failed)
     : connection_(std::move(connection)),
+      most_pages_(static_cast<std::int64_t>(options.max_log_bytes) / page_bytes),
+      long_pages_(most_pages_ / 4),
       page_bytes_(page_bytes),
-      options_(options),
+      own_thread_(options.own_thread),
       failed_(std::move(failed)),
-      wait_from_(static_cast<std::int64_t>(options.max_log_bytes) / page_bytes) {
-  if (!options_.own_thread) return;
+      anew_from_(long_pages_) {
+  if (!own_thread_) return;
   const BlockedSignals blocked;  // inherited by the thread
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "checkpoint");
@@ -36,58 +39,93 @@ Checkpointer::~Checkpointer() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Checkpointer::grew(std::int64_t pages) {
-  if (pages < pages_.load(std::memory_order_relaxed)) merged_ = 0;  // the log has begun anew
-  pages_ = pages;
-  if (pages - merged_ < kPagesOfAPass) return;
-  if (!options_.own_thread) return merge();
-  {
-    const std::lock_guard lock(mutex_);
-    if (asked_ != finished_) return;  // one is under way
-    ++asked_;
+std::unique_lock<std::mutex> Checkpointer::turn() {
+  if (pausing_.load(std::memory_order_acquire)) {
+    std::unique_lock lock(mutex_);
+    resumed_.wait(lock, [this] { return !pausing_.load(std::memory_order_relaxed); });
   }
-  wake_.notify_one();
+  return std::unique_lock(writing_);
 }
 
-void Checkpointer::wait_if_long() {
-  const std::int64_t most = static_cast<std::int64_t>(options_.max_log_bytes) / page_bytes_;
-  const std::int64_t pages = pages_.load(std::memory_order_relaxed);
-  if (pages < most) wait_from_ = most;
-  if (pages < wait_from_) return;
-  wait_from_ = pages + most / 8;  // a long read holds the log: it does no good to wait for it each time
-  if (!options_.own_thread) return merge();
-  std::unique_lock lock(mutex_);
-  // A pass that is under way has not seen the latest transactions.
-  const std::uint64_t wanted = asked_ = std::max(asked_, finished_ + 1) + (asked_ != finished_ ? 1 : 0);
+void Checkpointer::grew(std::int64_t pages) {
+  if (pages < pages_.load(std::memory_order_relaxed)) {  // it has begun anew
+    merged_ = 0;
+    anew_from_ = long_pages_;
+  }
+  pages_ = pages;
+  if (pages - merged_ < kPagesOfAPass && pages < anew_from_) return;
+  if (!own_thread_) {
+    merge();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (asked_) return;
+    asked_ = true;
+  }
   wake_.notify_one();
-  done_.wait(lock, [&] { return finished_ >= wanted || stopping_; });
 }
 
 void Checkpointer::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || asked_ != finished_; });
+    wake_.wait(lock, [this] { return stopping_ || asked_; });
     if (stopping_) return;
     lock.unlock();
-    merge();
+    work();
     lock.lock();
-    ++finished_;
-    done_.notify_all();
+    asked_ = false;
   }
 }
 
-void Checkpointer::merge() {
+void Checkpointer::work() {
+  if (!merge() || pages_ < anew_from_) return;
+  // A pass that leaves something does not flush the database, so that the last one would have to do it all.
+  flush();
+  if (!merge()) return;
+  if (pages_ - merged_ > kFewPages && pages_ < most_pages_) return;  // and again, with the next transaction
+  {
+    const std::lock_guard lock(mutex_);
+    pausing_.store(true, std::memory_order_release);
+  }
+  {
+    const std::lock_guard turn(writing_);
+    merge();
+    anew_from_ = pages_ + long_pages_;  // where a read keeps it, it does no good to try again soon
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    pausing_.store(false, std::memory_order_release);
+  }
+  resumed_.notify_all();
+}
+
+bool Checkpointer::merge() {
   int pages = 0, merged = 0;
   const int code =
       sqlite3_wal_checkpoint_v2(connection_->handle(), nullptr, SQLITE_CHECKPOINT_PASSIVE, &pages, &merged);
-  if (code == SQLITE_BUSY) return;  // another process merges
+  if (code == SQLITE_BUSY) return false;  // another process merges
   if (code != SQLITE_OK) {
     connection_->note(code);
     failed_(*connection_);
     connection_->clear();
-    return;
+    return false;
   }
   if (merged >= 0) merged_ = merged;
+  return true;
+}
+
+// Through SQLite's own file: closing another descriptor of it would drop SQLite's locks.
+void Checkpointer::flush() {
+  sqlite3_file* file = nullptr;
+  if (sqlite3_file_control(connection_->handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK)
+    return;
+  if (file == nullptr || file->pMethods == nullptr) return;
+  const int code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+  if (code == SQLITE_OK) return;
+  connection_->note(code);
+  failed_(*connection_);
+  connection_->clear();
 }
 
 std::int64_t Checkpointer::unmerged_bytes() const noexcept {

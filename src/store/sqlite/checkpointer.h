@@ -21,9 +21,10 @@ struct CheckpointerOptions {
 };
 
 // A checkpoint in the writer's path is the longest wait of all, so it has a thread and a connection of its
-// own. It never keeps the writer from writing; once all is merged and nobody reads the log, the next
-// transaction begins the log anew. Under a load that never pauses that does not come to be: beyond
-// max_log_bytes the writer waits once.
+// own, and the writer goes on beside it. The log begins anew once all of it is merged and nobody reads it,
+// which under load does not come to be by itself. So a log that has become long is merged and flushed until
+// little is left, and for that little the writer waits: some milliseconds. Only beyond max_log_bytes it waits
+// for whatever there is.
 class Checkpointer {
  public:
   // `failed` is called with what a checkpoint failed with, on its thread.
@@ -33,29 +34,33 @@ class Checkpointer {
   Checkpointer(const Checkpointer&) = delete;
   Checkpointer& operator=(const Checkpointer&) = delete;
 
-  // The writer's: after a transaction, the pages in the log; and before one, where it has to wait.
+  // The writer's. It holds its turn during a transaction, and tells then how many pages the log has.
+  [[nodiscard]] std::unique_lock<std::mutex> turn();
   void grew(std::int64_t pages);
-  void wait_if_long();
 
   // Thread-safe. What is in the log and not in the database.
   [[nodiscard]] std::int64_t unmerged_bytes() const noexcept;
 
  private:
   void run();
-  void merge();
+  void work();
+  bool merge();
+  void flush();
 
   const std::unique_ptr<Connection> connection_;
-  const std::int64_t page_bytes_;
-  const CheckpointerOptions options_;
+  const std::int64_t most_pages_, long_pages_, page_bytes_;
+  const bool own_thread_;
   const std::function<void(const Connection&)> failed_;
 
   std::atomic<std::int64_t> pages_{0}, merged_{0};
-  std::int64_t wait_from_;  // the writer's: pages
+  std::atomic<std::int64_t> anew_from_;  // so many pages are a long log; more while a read keeps it
 
-  std::mutex mutex_;  // guards the next four
-  std::condition_variable wake_, done_;
-  bool stopping_ = false;
-  std::uint64_t asked_ = 0, finished_ = 0;  // passes
+  std::mutex writing_;  // held during a transaction
+
+  std::mutex mutex_;  // guards the next three
+  std::condition_variable wake_, resumed_;
+  bool stopping_ = false, asked_ = false;
+  std::atomic<bool> pausing_{false};  // changed under mutex_
   std::thread thread_;
 };
 

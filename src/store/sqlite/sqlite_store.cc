@@ -116,9 +116,9 @@ Status SqliteStore::begin() {
 
 Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time now) {
   if (is_broken_.load(std::memory_order_acquire)) return std::unexpected(*broken());
-  checkpointer_->wait_if_long();
   Committed committed;
   committed.replies.reserve(commands.size());
+  std::unique_lock turn = checkpointer_->turn();
   begin_.run();
   for (const Command& command : commands) {
     committed.replies.push_back(commands_.apply(command, now));
@@ -128,6 +128,7 @@ Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time no
   commands_.flush();
   commit_.run();
   if (connection_->failed()) return std::unexpected(roll_back());
+  turn.unlock();
   committed.changes = commands_.committed();
   checkpointer_->grew(log_pages_);
   return committed;
