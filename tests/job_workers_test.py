@@ -146,6 +146,16 @@ class Queues(Jobs):
         self.assertEqual(sorted(names), ["default", "gpu", "keyed", "small"])
         self.assertEqual(self.server.get("/v1/queues/nowhere", headers=APP).status, 404)
 
+    def test_another_configuration(self):
+        path = self.folder / "waybill.yaml"
+        text = path.read_text()
+        path.write_text(text.replace("    - {name: gpu,", "    - {name: fresh, concurrency: 1}\n    - {name: gpu,"))
+        self.assertIn("in force", self.post("/v1/admin/reload")["message"])
+        self.assertEqual(self.ended(self.submit(queue="fresh")["id"])["status"], "completed")
+        path.write_text(text.replace("path: jobs.db", "path: others.db"))
+        self.assertIn("needs a restart", self.post("/v1/admin/reload")["message"])
+        self.refused(404, "queue", request=ASK, queue="fresh")
+
     def test_paused_and_resumed(self):
         self.assertEqual(self.server.post("/v1/queues/default/pause", {}, headers=APP).status, 403)
         self.assertTrue(self.post("/v1/queues/default/pause")["paused"])
