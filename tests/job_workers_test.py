@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import resource
+import signal
 import subprocess
 import sys
 import threading
@@ -199,6 +201,40 @@ class Restarted(Jobs):
         done = self.job(job)
         self.assertEqual((done["status"], done["receives"]), ("completed", 1))
         self.assertEqual(self.a.settled()["started"], 1)
+
+
+class Full(Jobs):
+    """No file may become larger than this, as on a disk that is full."""
+
+    limit = 4 << 20
+
+    def start(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (self.limit, self.limit))
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error of the write, as it would be there
+
+        super().start(**({"preexec_fn": limited} if self.limit else {}))
+
+    def test_nothing_that_was_accepted_is_lost_and_no_more_is_accepted(self):
+        self.post("/v1/queues/default/pause")
+        request = {**ASK, "messages": [{"role": "user", "content": "x" * 40_000}]}
+        accepted = []
+        while (answer := self.server.post("/v1/jobs", {"request": request}, headers=APP)).status == 202:
+            accepted.append(answer.json["id"])
+            self.assertLess(len(accepted), 1000)
+        self.assertEqual((answer.status, answer.error["code"]), (503, "store_unavailable"), answer.body)
+        self.assertGreater(len(accepted), 10)
+        self.assertEqual(self.server.get("/ready").status, 503)
+        self.assertEqual(self.server.post("/v1/chat/completions", ASK, headers=APP).status, 200, "calls go on")
+        keyed = self.server.post("/v1/chat/completions", ASK, headers={**APP, "Idempotency-Key": "full"})
+        self.assertEqual((keyed.status, keyed.error["code"]), (503, "store_unavailable"))
+        self.limit = 0
+        self.restart(kill=True)
+        self.post("/v1/queues/default/resume")
+        for job in accepted:
+            self.assertEqual(self.ended(job)["status"], "completed")
+        self.assertEqual(self.server.get("/v1/queues/default", headers=OPS).json["depth"]["completed"], len(accepted))
+        self.assertEqual(self.server.get("/ready").status, 200)
 
 
 class Without(Jobs):

@@ -68,12 +68,12 @@ class Jobs(blackbox.Case):
         self.a, self.b = MockProvider(self, record=2000), MockProvider(self, record=100)
         self.start()
 
-    def start(self):
+    def start(self, **more):
         config = gateway_config.text(self.a, self.b, self.more)
         # One target: what it answers is what the job is answered.
         config = config.replace("targets: [{provider: a, priority: 0}, {provider: b, priority: 1}]", "targets: [{provider: a}]")
         config = config.replace("providers:\n", "gateway: {max_attempts: 1}\nproviders:\n")
-        self.server = Server(self, self.write_config(config), environment=ENVIRONMENT)
+        self.server = Server(self, self.write_config(config), environment=ENVIRONMENT, **more)
 
     def restart(self, kill=False):
         if kill:
