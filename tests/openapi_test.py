@@ -18,6 +18,7 @@ if __name__ == "__main__":
     python_packages.need(*PACKAGES)
 
 import gateway_config
+import jobs
 import requests
 import schemathesis
 import yaml
@@ -41,6 +42,7 @@ jobs:
     - {name: small, workers: external, max_depth: 1}
     - {name: default, backoff: {first: 1ms, most: 1ms}}
 """
+WEBHOOKS = "  webhooks: {allow_http: true, allow_private: true, secrets: [{env: WEBHOOK_SECRET}]}\n"
 # The endpoints that a provider answers, and what they are asked.
 CALLS = {"/v1/chat/completions": {"messages": MESSAGES}, "/v1/completions": {"prompt": "hi"}, "/v1/embeddings": {"input": "hi"}}
 BODIES = ("/v1/jobs", "/v1/dead-letters/redrive", "/v1/queues/{name}/lease",
@@ -240,11 +242,13 @@ class Statuses(blackbox.Case):
         for path, asked in CALLS.items():
             self.ask(server, "POST", path, 429, headers=slow, body={"model": "mock-embed" if "embed" in path else "mock", **asked})
         self.ask(server, "GET", "/v1/targets", 200, headers=gateway_config.OPS)
+        for path in ("/v1/webhooks/deliveries", "/v1/jobs/ws"):  # there is no store
+            self.ask(server, "GET", path, 404, headers=gateway_config.OPS)
         server.kill()
 
     def jobs(self):
         mock = MockProvider(self)
-        server = Server(self, self.write_config(gateway_config.text(mock, mock) + JOBS), environment=gateway_config.ENVIRONMENT)
+        server = Server(self, self.write_config(gateway_config.text(mock, mock) + JOBS + WEBHOOKS), environment=jobs.ENVIRONMENT)
         own, ops, narrow = gateway_config.APP, gateway_config.OPS, {"x-api-key": "narrow-key"}
         ask = lambda *given, headers=own, **more: self.ask(server, *given, headers=headers, **more)
         chat = {"request": {"model": "mock", "messages": MESSAGES}}
@@ -289,6 +293,19 @@ class Statuses(blackbox.Case):
         ask("POST", f"/v1/jobs/{done}/retry", 409, "/v1/jobs/{id}/retry")
         ask("POST", f"/v1/jobs/{refused}/retry", 202, "/v1/jobs/{id}/retry")
         ask("DELETE", f"/v1/jobs/{stream}", 200, "/v1/jobs/{id}")
+        hook = submit(request={}, queue="gpu", webhook=mock.url + "/hook")["id"]
+        ask("POST", f"/v1/jobs/{hook}/webhook/resend", 409, "/v1/jobs/{id}/webhook/resend")
+        ask("POST", f"/v1/jobs/{hook}/cancel", 200, "/v1/jobs/{id}/cancel")
+        ask("POST", f"/v1/jobs/{hook}/webhook/resend", 202, "/v1/jobs/{id}/webhook/resend")
+        ask("GET", "/v1/jobs/ws", 426)
+        upgrade = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "A" * 22 + "=="}
+        socket = requests.get(f"http://127.0.0.1:{server.port}/v1/jobs/ws", headers={**own, **upgrade}, stream=True, timeout=60)
+        self.check("GET", "/v1/jobs/ws", 101, socket)
+        socket.close()
+        ask("GET", "/v1/webhooks/deliveries?dead=false", 200, headers=ops)
+        ask("GET", "/v1/webhooks/deliveries?dead=maybe", 400, headers=ops)
+        ask("GET", "/v1/webhooks/deliveries", 401, headers=NOBODY)
+        ask("GET", "/v1/webhooks/deliveries", 403)
         redrive = "/v1/dead-letters/redrive"
         ask("POST", redrive, 200, headers=ops, body={"dry_run": True})
         ask("POST", redrive, 200, headers=ops, body={"ids": [dead]})
@@ -297,10 +314,11 @@ class Statuses(blackbox.Case):
         ask("POST", redrive, 401, headers=NOBODY, body={})
 
         soon = {**own, "x-waybill-timeout-ms": "soon"}
-        for method, of in (("GET", ""), ("DELETE", ""), ("GET", "/result"), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry")):
+        for method, of in (("GET", ""), ("DELETE", ""), ("GET", "/result"), ("GET", "/events"), ("POST", "/cancel"), ("POST", "/retry"),
+                           ("POST", "/webhook/resend")):
             for status, headers in ((400, soon), (401, NOBODY), (404, own)):
                 ask(method, f"/v1/jobs/{nowhere}{of}", status, "/v1/jobs/{id}" + of, headers=headers)
-        for path in ("/v1/jobs", "/v1/dead-letters", "/v1/queues"):
+        for path in ("/v1/jobs", "/v1/jobs/ws", "/v1/dead-letters", "/v1/queues"):
             ask("GET", path, 401, headers=NOBODY)
             ask("GET", path, 400, headers=soon)
         ask("POST", "/v1/jobs", 401, headers=NOBODY, body=chat)

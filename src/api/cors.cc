@@ -22,4 +22,15 @@ void add_cors_headers(const http::Request& request, const config::Cors& cors, ht
   response.add_header("Access-Control-Max-Age", "600");
 }
 
+bool is_allowed_origin(const http::Request& request, const config::Cors& cors) {
+  const std::string_view origin = request.header("origin");
+  if (origin.empty()) return true;
+  const std::size_t scheme = origin.find("://");
+  if (scheme != std::string_view::npos &&
+      http::equal_names(origin.substr(scheme + 3), request.header("host")))
+    return true;
+  return std::ranges::any_of(cors.allow_origins,
+                             [origin](std::string_view each) { return each == "*" || each == origin; });
+}
+
 }  // namespace waybill::api

@@ -82,6 +82,9 @@ http::Task<Status> fail_lease(Gateway& gateway, Call& call);
 http::Task<Status> release_lease(Gateway& gateway, Call& call);
 http::Task<Status> list_dead_letters(Gateway& gateway, Call& call);  // dead_letters_endpoint.cc
 http::Task<Status> redrive(Gateway& gateway, Call& call);
+http::Task<Status> jobs_socket(Gateway& gateway, Call& call);      // jobs_socket.cc
+http::Task<Status> list_deliveries(Gateway& gateway, Call& call);  // webhooks_endpoint.cc
+http::Task<Status> resend_webhook(Gateway& gateway, Call& call);
 http::Task<Status> openapi(Gateway& gateway, Call& call);  // docs_endpoint.cc
 http::Task<Status> docs_page(Gateway& gateway, Call& call);
 

@@ -239,8 +239,9 @@ Status Gateway::admit(const Endpoint& endpoint, Call& call) {
         "its own (server.admin_listen).");
   }
   if (endpoint.access != Access::kOpen && !call.deployment->keys.empty()) {
-    call.caller = call.deployment->keys.find(
-        presented_key(request.header("authorization"), request.header("x-api-key")));
+    std::string_view key = presented_key(request.header("authorization"), request.header("x-api-key"));
+    if (key.empty()) key = key_in_protocols(request.header("sec-websocket-protocol"));
+    call.caller = call.deployment->keys.find(key);
     if (call.caller == nullptr) {
       return fail(ErrorCode::kUnauthenticated,
                   "A valid API key is needed; send it as \"Authorization: Bearer KEY\" (keys are set in "

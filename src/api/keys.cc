@@ -85,4 +85,16 @@ std::string_view presented_key(std::string_view authorization, std::string_view 
   return trimmed(x_api_key);
 }
 
+std::string_view key_in_protocols(std::string_view protocols) noexcept {
+  constexpr std::string_view kBefore = "waybill.key.";
+  while (!protocols.empty()) {
+    std::string_view one = protocols.substr(0, protocols.find(','));
+    protocols.remove_prefix(std::min(protocols.size(), one.size() + 1));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    while (one.ends_with(' ')) one.remove_suffix(1);
+    if (one.starts_with(kBefore)) return one.substr(kBefore.size());
+  }
+  return {};
+}
+
 }  // namespace waybill::api

@@ -63,4 +63,8 @@ class Keyring {
 [[nodiscard]] std::string_view presented_key(std::string_view authorization,
                                              std::string_view x_api_key) noexcept;
 
+// KEY of "waybill.key.KEY" in a Sec-WebSocket-Protocol: pages in browsers can set no other header. Empty when
+// there is none.
+[[nodiscard]] std::string_view key_in_protocols(std::string_view protocols) noexcept;
+
 }  // namespace waybill::api

@@ -54,10 +54,10 @@ class Exchange {
   // Whether the head is sent, so that `response` no longer matters.
   [[nodiscard]] virtual bool body_begun() const noexcept = 0;
 
-  // Makes a WebSocket of the connection: answers 101, with `protocol` as the one that was agreed on (empty:
-  // none). It ends where the handler returns, at the latest; `response` no longer matters. An error says what
-  // the request lacks (kInvalidInput; kUnsupported: the version), or kShuttingDown, kCancelled: the client
-  // has gone; then `response` is to be filled as ever.
+  // Makes a WebSocket of the connection: answers 101 with the headers of `response`, and `protocol` as the
+  // one that was agreed on (empty: none). It ends where the handler returns, at the latest; `response` no
+  // longer matters. An error says what the request lacks (kInvalidInput; kUnsupported: the version), or
+  // kShuttingDown, kCancelled: the client has gone; then `response` is to be filled as ever.
   virtual Task<Result<WebSocket*>> upgrade(std::string_view /*protocol*/, const WebSocketLimits& /*limits*/) {
     co_return fail(ErrorCode::kUnsupported, "There is no connection here that could become a WebSocket.");
   }

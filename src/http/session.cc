@@ -244,7 +244,6 @@ Task<Result<WebSocket*>> Session::upgrade(std::string_view protocol, const WebSo
   Status fit = check_upgrade(request);
   if (!fit) co_return std::unexpected(std::move(fit.error()));
   if (draining_ || aborted_) co_return fail(ErrorCode::kShuttingDown, "The server is stopping.");
-  response.clear();
   response.status = 101;
   response.add_header("Upgrade", "websocket");
   response.add_header("Connection", "Upgrade");

@@ -15,7 +15,7 @@ WebhookPlan plan_webhook(const WebhookAttempt& attempt, std::uint32_t before,
   using Next = WebhookPlan::Next;
   if (attempt.status / 100 == 2) return {.next = Next::kDelivered};
   if (attempt.status == 410) return {.next = Next::kGone};
-  if (before >= schedule.size()) return {.next = Next::kDead};
+  if (attempt.superseded || before >= schedule.size()) return {.next = Next::kDead};
   const Duration planned = schedule[before];
   const auto more = static_cast<Duration::rep>(static_cast<double>(planned.count()) * kJitter * random);
   const Duration asked = std::min(attempt.retry_after.value_or(Duration::zero()), kLongestRetryAfter);

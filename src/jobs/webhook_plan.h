@@ -16,6 +16,7 @@ struct WebhookAttempt {
   unsigned status = 0;
   std::string error;                    // a sentence; empty where there is a status
   std::optional<Duration> retry_after;  // what the receiver asks for
+  bool superseded = false;              // it was not made: what it would say is no longer so
 };
 
 struct WebhookPlan {
@@ -23,7 +24,7 @@ struct WebhookPlan {
     kDelivered,  // any 2xx
     kAgain,
     kGone,  // 410: nothing more may go to this address
-    kDead,  // the schedule has ended
+    kDead,  // the schedule has ended, or it was superseded
   };
   Next next = Next::kDelivered;
   Duration wait{};  // kAgain: until then

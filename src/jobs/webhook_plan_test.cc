@@ -15,7 +15,8 @@ const std::vector<Duration> kSchedule = {5s, 5min, 30min};
 
 WebhookPlan after(unsigned status, std::uint32_t before = 0, std::optional<Duration> retry_after = {},
                   double random = 0) {
-  return plan_webhook({.status = status, .error = {}, .retry_after = retry_after}, before, kSchedule, random);
+  return plan_webhook({.status = status, .error = {}, .retry_after = retry_after, .superseded = false},
+                      before, kSchedule, random);
 }
 
 TEST(WebhookPlan, WhatEachStatusMeans) {
@@ -35,7 +36,13 @@ TEST(WebhookPlan, FollowsTheScheduleToItsEnd) {
   EXPECT_EQ(after(500, 3).next, Next::kDead);
   EXPECT_EQ(after(0, 3).next, Next::kDead);
   EXPECT_EQ(after(200, 3).next, Next::kDelivered);
-  EXPECT_EQ(plan_webhook({.status = 500, .error = {}, .retry_after = {}}, 0, {}, 0).next, Next::kDead);
+  EXPECT_EQ(plan_webhook({.status = 500, .error = {}, .retry_after = {}, .superseded = false}, 0, {}, 0).next,
+            Next::kDead);
+}
+
+TEST(WebhookPlan, WhatIsNoLongerSoIsNotTriedAgain) {
+  const WebhookAttempt none{.status = 0, .error = "tried again", .retry_after = {}, .superseded = true};
+  EXPECT_EQ(plan_webhook(none, 0, kSchedule, 0).next, Next::kDead);
 }
 
 TEST(WebhookPlan, SpreadsThemByAFifthAndNeverEarlier) {

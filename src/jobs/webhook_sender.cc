@@ -28,9 +28,9 @@ using Due = store::ClaimDeliveries::Due;
 using Turn = WebhookTurns::Turn;
 using Next = WebhookPlan::Next;
 
-constexpr Duration kLook = std::chrono::seconds(1);  // how often it is seen what is due
-constexpr unsigned kLooksOfCounts = 5;               // how often it is counted what waits
-constexpr std::size_t kMostClaimed = 256;            // at a time
+constexpr Duration kLook = std::chrono::seconds(1);   // how often it is seen what is due
+constexpr Duration kCount = std::chrono::seconds(5);  // how often it is counted what waits
+constexpr std::size_t kMostClaimed = 256;             // at a time
 constexpr Duration kWaitForTurn = std::chrono::seconds(30);
 constexpr Duration kWriteAgain = std::chrono::seconds(1);
 constexpr Duration kSettleTime = std::chrono::seconds(10);  // to write down what came of a delivery
@@ -50,6 +50,7 @@ struct Settings {
 
 // What is sent, made on a reader's thread.
 struct Message {
+  store::Job job;  // with its errors
   WebhookContents contents;
   std::string body;
 };
@@ -80,6 +81,7 @@ struct WebhookSender::Impl {
   std::shared_ptr<const Settings> origins_of;
   std::minstd_rand random{std::random_device{}()};
   bool stopping = false, hurried = false, claim_wanted = true;
+  TimePoint look_at{};  // when it is seen next what is due
   std::function<void()> wake;
 
   std::mutex mutex;  // guards the next three
@@ -134,15 +136,17 @@ http::Task<> WebhookSender::Impl::watch() {
     claim_wanted = true;
     rouse();
   });
-  unsigned looks = 0;
-  TimePoint look_at = now();
+  TimePoint count_at{};
   while (!stopping) {
     const std::shared_ptr<const Settings> with = current();
     turns.set_concurrency(with->config.concurrency);
     if (now() >= look_at) {
       look_at = now() + kLook;
       claim_wanted = true;
-      if (looks++ % kLooksOfCounts == 0) co_await count();
+    }
+    if (now() >= count_at) {
+      count_at = now() + kCount;
+      co_await count();
     }
     if (claim_wanted && turns.room() > 0) co_await claim(with);
     while (!stopping) {
@@ -211,6 +215,9 @@ http::Task<> WebhookSender::Impl::deliver(Turn turn, std::shared_ptr<const Setti
   }
   if (plan.next == Next::kGone) command.disable_url = turn.due.url;
   co_await settle(std::move(command));
+  if (plan.next != Next::kAgain) co_return;
+  look_at = std::min(look_at, now() + plan.wait);
+  rouse();
 }
 
 void WebhookSender::Impl::report(const Turn& turn, const WebhookAttempt& came, const WebhookPlan& plan) {
@@ -247,21 +254,27 @@ http::Task<WebhookAttempt> WebhookSender::Impl::attempt(Turn& turn, std::shared_
     co_return came;
   }
   auto make = [this, &turn](store::Store& from) -> Result<Message> {
+    Result<std::optional<store::Job>> job = from.find(turn.due.job.id);
+    if (!job) return std::unexpected(std::move(job.error()));
+    if (!*job || !store::is_terminal((*job)->state))
+      return fail(ErrorCode::kCancelled, "the job was tried again, or removed, before this was sent");
     Result<std::optional<store::JobResult>> result = from.result(turn.due.job.id);
     if (!result) return std::unexpected(std::move(result.error()));
     const bool fits = *result && (*result)->body.size() <= kMostResultBytes;
-    Message made{.contents = tell(turn.due.job, fits ? &**result : nullptr), .body = {}};
-    made.body = write_webhook_event(turn.due.job, made.contents);
+    Message made{.job = std::move(**job), .contents = {}, .body = {}};
+    made.contents = tell(made.job, fits ? &**result : nullptr);
+    made.body = write_webhook_event(made.job, made.contents);
     return made;
   };
   Result<Message> message = co_await service.read(loop, std::move(make));
   if (!message) {
+    came.superseded = message.error().code == ErrorCode::kCancelled;
     came.error = std::move(message.error().message);
     co_return came;
   }
   const std::int64_t timestamp = store_now() / 1'000'000;
   const std::string head =
-      write_webhook_head(*url, turn.due.job, message->contents, with->secrets, timestamp, message->body);
+      write_webhook_head(*url, message->job, message->contents, with->secrets, timestamp, message->body);
   http::ClientPool& pool = loop.local<http::ClientPool>();
   const std::shared_ptr<const http::Origin> way = origin(*url, with);
   std::unique_ptr<http::ClientConnection> connection = pool.take(way, resolver);
