@@ -28,12 +28,12 @@ store::Time store_now() noexcept {
 }
 
 struct Service::Impl {
-  Impl(store::Store& to, const config::Store& settings, const config::Jobs& jobs, telemetry::Telemetry& with)
+  Impl(store::Store& to, const config::Store& of, const config::Jobs& jobs, telemetry::Telemetry& with)
       : store(to),
         telemetry(with),
         metrics(telemetry.metrics()),
         readers({.name = "store-read", .threads = kReaders, .max_waiting = kMostWaitingReads}),
-        writer(store, {.max_waiting = settings.max_waiting,
+        writer(store, {.max_waiting = of.max_waiting,
                        .on_changes = [this](auto changes) { on_changes(changes); },
                        .on_commit = [this](std::size_t commands,
                                            Duration length) { metrics.committed(commands, length); }}) {

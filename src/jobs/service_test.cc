@@ -135,6 +135,7 @@ TEST_F(ServiceTest, AnExceptionIsAnAttempt) {
 }
 
 TEST_F(ServiceTest, CancelsWhatRuns) {
+  queue_.visibility = 1h;  // not by the next renewal
   open_and_start();
   const Uuid id = submit("begin hold 200");
   ASSERT_TRUE(eventually([&] { return job(id).started; }));
