@@ -2,9 +2,11 @@
 """The gateway as its clients see it: openai-python and openai-node, as they come from their registries, against `waybill serve`
 in front of two mock providers."""
 import asyncio
+import http.server
 import json
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -308,6 +310,60 @@ class Keys(Gateway):
         for text in told:
             self.assertNotIn(gateway_config.PROVIDER_KEY, str(text))
             self.assertNotIn("app-key", str(text))
+
+
+class Asked(http.server.BaseHTTPRequestHandler):
+    """A provider that only says how it is."""
+
+    def do_GET(self):
+        self.server.asked.append(self.path)
+        self.send_response(self.server.status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Providers(Gateway):
+    def test_their_models(self):
+        client = self.client()
+        ours = {model.id for model in client.models.list().data}
+        theirs = [model.id for model in client.models.list(extra_query={"provider": "a"}).data]
+        self.assertIn("mock", ours)
+        self.assertIn("a/mock-small", theirs)
+        self.assertTrue(all(name.startswith("a/") for name in theirs), theirs)
+        self.chat(client, model=theirs[0])  # each may be asked for
+        with self.assertRaises(openai.NotFoundError) as caught:
+            client.models.list(extra_query={"provider": "c"})
+        self.assertEqual(caught.exception.param, "provider")
+
+    def test_are_asked_how_they_are(self):
+        provider = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Asked)
+        provider.asked, provider.status = [], 500
+        threading.Thread(target=provider.serve_forever, daemon=True).start()
+        self.addCleanup(provider.shutdown)
+        url = f"http://127.0.0.1:{provider.server_port}"
+        server = Server(self, self.write_config(
+            "providers:\n"
+            f'  - {{name: below, base_url: "{url}/v1", health: {{interval: 10ms, failures: 2}}}}\n'
+            f'  - {{name: root, base_url: "{url}/v1", health: {{interval: 10ms, failures: 2, path: /health}}}}\n'
+            "models: [{name: m, targets: [{provider: below}, {provider: root}]}]\ndefault_route: m\n"))
+
+        def states():
+            return {target["state"] for target in server.get("/v1/targets").json["data"]}
+
+        def until(states_wanted):
+            deadline = time.monotonic() + 60
+            while states() != states_wanted:
+                self.assertLess(time.monotonic(), deadline, server.get("/v1/targets").body)
+                time.sleep(0.01)
+
+        until({"open"})
+        self.assertEqual(set(provider.asked), {"/v1/models", "/health"})
+        provider.status = 200
+        until({"closed"})
+        server.kill()
 
 
 class Cached(Gateway):

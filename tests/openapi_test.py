@@ -156,6 +156,7 @@ class Statuses(blackbox.Case):
         ask("GET", "/v1/models", 200)
         ask("GET", "/v1/models", 400, headers=OPS | {"x-waybill-timeout-ms": "soon"})
         ask("GET", "/v1/models", 401, headers=NOBODY)
+        ask("GET", "/v1/models?provider=nobody", 404)
         model = "/v1/models/{id}"
         ask("GET", "/v1/models/claude", 200, model)
         ask("GET", "/v1/models/claude", 400, model, headers=OPS | {"x-waybill-timeout-ms": "-1"})
@@ -244,6 +245,8 @@ class Statuses(blackbox.Case):
         self.ask(server, "GET", "/v1/targets", 200, headers=gateway_config.OPS)
         for path in ("/v1/webhooks/deliveries", "/v1/jobs/ws"):  # there is no store
             self.ask(server, "GET", path, 404, headers=gateway_config.OPS)
+        self.ask(server, "GET", "/v1/models?provider=a", 200, headers=gateway_config.OPS)
+        self.ask(server, "GET", "/v1/models?provider=a", 504, headers=gateway_config.OPS | {"x-waybill-timeout-ms": "0.0001"})
         server.kill()
 
     def jobs(self):
@@ -381,6 +384,7 @@ class Statuses(blackbox.Case):
         for i, (path, asked) in enumerate(CALLS.items()):
             for status in (502, 503):  # it fails, and is left alone
                 self.ask(server, "POST", path, status, body={"model": f"gone-{i}", **asked})
+        self.ask(server, "GET", "/v1/models?provider=a", 502)
         server.kill()
 
     def overloaded(self):
