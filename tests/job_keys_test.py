@@ -6,7 +6,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
-from gateway_config import APP
+from gateway_config import APP, OPS
 from jobs import ASK, JOBS, Jobs, NARROW, STREAM
 from provider import words
 from streamed import Call
@@ -136,6 +136,8 @@ class Durable(Jobs):
         kept = self.call("lost")
         self.assertEqual((kept.body, kept.headers["idempotent-replayed"]), (again.body, "true"))
         self.server.wait_for_event("jobs were lost by their workers when their calls had begun")
+        metrics = self.server.get("/metrics", headers=OPS).body.decode()
+        self.assertIn('waybill_in_doubt_total{queue="(calls)"} 1', metrics)
 
     def test_a_client_that_goes_away_leaves_its_key_free(self):
         self.a.rule("hang=headers")

@@ -20,7 +20,8 @@ namespace {
 
 using store::State;
 
-constexpr unsigned kLookAgain = 1;  // seconds: for Retry-After
+constexpr unsigned kLookAgain = 1;    // seconds: for Retry-After
+constexpr std::size_t kFewJobs = 64;  // the loops write so many themselves
 
 TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 
@@ -40,6 +41,18 @@ void write_refusal(JsonWriter& json, const Error& error) {
   json.key("param").string(error.field).key("code").string(problem.code).end_object().end_object();
 }
 
+// What is long is written on a text thread.
+template <class Write>
+http::Task<Status> write_list(Call& call, std::size_t jobs, Write& write) {
+  Status written;
+  if (jobs <= kFewJobs) {
+    written = write();
+  } else {
+    written = co_await on_text_thread_or_here(call, write);
+  }
+  co_return written;
+}
+
 http::Task<Status> submit_one(jobs::Service& service, Call& call, store::Submit submit) {
   Result<Accepted> made = co_await submit_job(service, call.exchange.loop(), std::move(submit));
   if (!made) co_return std::unexpected(std::move(made.error()));
@@ -56,22 +69,28 @@ http::Task<Status> submit_many(jobs::Service& service, Call& call, std::vector<s
       co_await submit_jobs(service, call.exchange.loop(), std::move(submits));
   const auto refused = [](const Result<Accepted>& each) { return !each.has_value(); };
   if (std::ranges::all_of(made, refused)) co_return std::unexpected(std::move(made.front().error()));
-  JsonWriter json(call.response().body);
-  json.begin_object().key("object").string("list").key("data").begin_array();
   bool replayed = false;
   for (Result<Accepted>& each : made) {
-    if (!each) {
-      write_refusal(json, each.error());
-      continue;
-    }
-    if (each->replayed) {
-      replayed = true;
-      Status looked = co_await look_again(service, call, each->job);
-      if (!looked) co_return looked;
-    }
-    write_job(json, each->job);
+    if (!each || !each->replayed) continue;
+    replayed = true;
+    Status looked = co_await look_again(service, call, each->job);
+    if (!looked) co_return looked;
   }
-  json.end_array().end_object();
+  auto write = [&made, &call]() -> Status {
+    JsonWriter json(call.response().body);
+    json.begin_object().key("object").string("list").key("data").begin_array();
+    for (const Result<Accepted>& each : made) {
+      if (each) {
+        write_job(json, each->job);
+      } else {
+        write_refusal(json, each.error());
+      }
+    }
+    json.end_array().end_object();
+    return {};
+  };
+  Status written = co_await write_list(call, made.size(), write);
+  if (!written) co_return written;
   call.response().status = 202;
   if (replayed) call.response().add_header("Idempotent-Replayed", "true");
   co_return Status{};
@@ -124,17 +143,21 @@ http::Task<Status> list_jobs_of(jobs::Service& service, Call& call, store::JobFi
   if (!found) co_return std::unexpected(std::move(found.error()));
   const bool more = found->size() == filter.limit;
   if (more) found->pop_back();
-  JsonWriter json(call.response().body);
-  json.begin_object().key("object").string("list").key("data").begin_array();
-  for (const store::Job& each : *found) write_job(json, each);
-  json.end_array().key("has_more").boolean(more).key("next");
-  if (more) {
-    json.string(to_string(found->back().id));
-  } else {
-    json.null();
-  }
-  json.end_object();
-  co_return Status{};
+  auto write = [&found, &call, more]() -> Status {
+    JsonWriter json(call.response().body);
+    json.begin_object().key("object").string("list").key("data").begin_array();
+    for (const store::Job& each : *found) write_job(json, each);
+    json.end_array().key("has_more").boolean(more).key("next");
+    if (more) {
+      json.string(to_string(found->back().id));
+    } else {
+      json.null();
+    }
+    json.end_object();
+    return {};
+  };
+  Status written = co_await write_list(call, found->size(), write);
+  co_return written;
 }
 
 http::Task<Status> find_job(Gateway& gateway, Call& call) {
