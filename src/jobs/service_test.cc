@@ -35,6 +35,11 @@ TEST_F(ServiceTest, RunsWhatIsSubmittedAndKeepsItsAnswer) {
   EXPECT_EQ(metric("waybill_job_receives_total{queue=\"q\"}"), 20);
   EXPECT_EQ(metric("waybill_job_run_seconds_count{queue=\"q\"}"), 20);
   EXPECT_EQ(metric("waybill_store_writable"), 1);
+  // Sweeps that find nothing are no transactions.
+  const double commits = metric("waybill_store_commit_seconds_count");
+  EXPECT_GE(commits, 3);
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(metric("waybill_store_commit_seconds_count"), commits);
   EXPECT_EQ(metric("waybill_in_doubt_total{queue=\"q\"}"), -1);
 }
 

@@ -19,6 +19,7 @@ namespace waybill::store {
 struct Committed {
   std::vector<Reply> replies;  // of the commands, in their order
   std::vector<Change> changes;
+  bool wrote = true;  // false: the transaction had nothing to write, and so the disk was not asked
 };
 
 struct JobFilter {

@@ -107,8 +107,9 @@ void Writer::Impl::commit(std::span<Command> batch, std::span<Waiter> batch_wait
     if (committed.error().code == ErrorCode::kStoreUnavailable) writable = false;
     return tell(batch_waiters, std::move(committed));
   }
-  if (!committed->changes.empty()) writable = true;  // a transaction that changed nothing wrote nothing
-  if (options.on_commit) options.on_commit(batch.size(), std::chrono::steady_clock::now() - begun);
+  if (committed->wrote) writable = true;
+  if (committed->wrote && options.on_commit)
+    options.on_commit(batch.size(), std::chrono::steady_clock::now() - begun);
   if (options.on_changes && !committed->changes.empty()) options.on_changes(committed->changes);
   tell(batch_waiters, std::move(committed));
 }

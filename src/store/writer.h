@@ -20,7 +20,7 @@ struct WriterOptions {
   std::function<Time()> now = {};    // not given: the system's clock
   // On the writer's thread, after each transaction and before its replies.
   std::function<void(std::span<const Change>)> on_changes = {};
-  // For metrics; likewise. `length`: of the transaction and its flush.
+  // For metrics; likewise, where something was written. `length`: of the transaction and its flush.
   std::function<void(std::size_t commands, std::chrono::nanoseconds length)> on_commit = {};
 };
 

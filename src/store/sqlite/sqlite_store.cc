@@ -119,6 +119,7 @@ Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time no
   Committed committed;
   committed.replies.reserve(commands.size());
   std::unique_lock turn = checkpointer_->turn();
+  const std::int64_t changed_before = sqlite3_total_changes64(connection_->handle());
   begin_.run();
   for (const Command& command : commands) {
     committed.replies.push_back(commands_.apply(command, now));
@@ -128,6 +129,7 @@ Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time no
   commands_.flush();
   commit_.run();
   if (connection_->failed()) return std::unexpected(roll_back());
+  committed.wrote = sqlite3_total_changes64(connection_->handle()) != changed_before;
   turn.unlock();
   committed.changes = commands_.committed();
   checkpointer_->grew(log_pages_);
