@@ -3,6 +3,7 @@
 import json
 import re
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -20,6 +21,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 import blackbox
 from gateway_config import APP, OPS
 from jobs import ENVIRONMENT, JOBS, Jobs, NARROW
+from served import Server
 
 SECRET = ENVIRONMENT["WEBHOOK_SECRET"]
 NEW_SECRET = "whsec_bmV3IHNlY3JldCBvZiB0aGlydHktdHdvIGJ5dGVzIQ=="
@@ -35,7 +37,7 @@ def listens(port):
 class Receiver:
     """Answers each path with what its `rules` say, in turn, the last of them for ever: a status, (status, headers), "slow", "cut"."""
 
-    def __init__(self, case, rules=None):
+    def __init__(self, case, rules=None, context=None):
         self.rules, self.got, self.lock, self.released = rules or {}, [], threading.Condition(), threading.Event()
         receiver = self
 
@@ -70,15 +72,17 @@ class Receiver:
             def log_message(self, *_):
                 pass
 
-        class Server(ThreadingHTTPServer):
+        class Listening(ThreadingHTTPServer):
             daemon_threads, request_queue_size = True, 128
 
             def handle_error(self, *_):
                 pass
 
-        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server = Listening(("127.0.0.1", 0), Handler)
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.url = f"http{'s' if context else ''}://127.0.0.1:{self.server.server_address[1]}"
         case.addCleanup(self.server.server_close)
         case.addCleanup(self.server.shutdown)
         case.addCleanup(self.released.set)
@@ -299,6 +303,26 @@ class Forbidden(Webhooks):
         self.write("waybill.yaml", config.replace(", secrets: [{env: WEBHOOK_SECRET}]", ""))
         self.post("/v1/admin/reload")
         self.assertIn("secrets", self.refused(400, "webhook", request={}, queue="gpu", webhook="https://hooks.example.com/"))
+
+
+class Https(Webhooks):
+    def start(self):
+        self.keys, self.authority = self.folder / "hook.key", self.folder / "hook.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=hook",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(self.keys), "-out", str(self.authority)], check=True, capture_output=True)
+        super().start()
+
+    def test_the_receiver_must_be_who_it_says(self):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.authority, self.keys)
+        self.receiver = Receiver(self, context=context)
+        job = self.submit(webhook=self.receiver.url + "/hook")["id"]
+        self.assertIn("tls: self-signed certificate", self.delivery(job, "dead")["error"])
+        self.assertEqual(self.receiver.got, [])
+        self.assertEqual(self.server.stop(), 0)
+        self.server = Server(self, self.folder / "waybill.yaml", environment={**ENVIRONMENT, "SSL_CERT_FILE": str(self.authority)})
+        _, [call] = self.told("/trusted")
+        Webhook(SECRET).verify(call["body"], call["headers"])
 
 
 class Examples(Webhooks):
