@@ -197,6 +197,7 @@ class Preferred(Jobs):
         self.assertEqual(self.ask("respond-async", body={"model": "mock"}).error["param"], "messages")
         answer = self.ask("respond-async", **{"x-waybill-queue": "nowhere"})
         self.assertEqual((answer.status, answer.error["param"]), (404, "queue"))
+        self.assertNotIn("preference-applied", answer.headers)
 
     def test_with_a_key_it_is_one_call_however_it_is_asked(self):
         first = self.ask("respond-async", **{"Idempotency-Key": "p1"})

@@ -105,9 +105,9 @@ http::Task<std::optional<Status>> answer_later(Gateway& gateway, Call& call, Ope
   Preference preference = read_preference(call.request());
   if (!preference.respond_async) co_return std::nullopt;
   if (preference.wait) preference.wait = std::min<Duration>(*preference.wait, kLongestWait);
-  call.response().add_header("Preference-Applied", applied(preference));
   Status status =
       co_await answer_as_job(gateway, call, operation, preference.wait.value_or(Duration::zero()));
+  if (status) call.response().add_header("Preference-Applied", applied(preference));
   co_return status;
 }
 
