@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
   // Setting up
   waybill::cli::add_config(*app);
   waybill::cli::add_model(*app);
+  waybill::cli::add_store(*app);
   waybill::cli::add_import(*app);
   waybill::cli::add_completion(*app);
   waybill::cli::add_man(*app);

@@ -16,6 +16,7 @@ void add_fit(CLI::App& app);
 void add_config(CLI::App& app);
 void add_model(CLI::App& app);
 void add_bench(CLI::App& app);
+void add_store(CLI::App& app);
 void add_import(CLI::App& app);
 void add_completion(CLI::App& app);
 void add_man(CLI::App& app);

@@ -70,8 +70,8 @@ Commands::Commands(Connection& connection, const BlobFiles& files, std::size_t i
       remove_events_(connection, "DELETE FROM events WHERE key = ?1"),
       due_(connection, "SELECT key FROM jobs WHERE due > 0 AND due <= ?1 ORDER BY due LIMIT ?2"),
       dead_(connection,
-            "SELECT key FROM jobs WHERE state IN (5, 7, 8, 9, 10) AND state = 10 AND key > ?1 ORDER BY key "
-            "LIMIT 256"),
+            "SELECT key FROM jobs WHERE state IN (5, 7, 8, 9, 10) AND state = 10 AND key > ?1 AND (?2 IS "
+            "NULL OR queue = ?2) AND (?3 IS NULL OR caller = ?3) ORDER BY key LIMIT 256"),
       endings_(
           connection,
           "SELECT number, key, queue, state, ended FROM endings WHERE number > ?1 ORDER BY number LIMIT ?2") {

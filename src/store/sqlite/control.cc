@@ -30,11 +30,11 @@ Redrive::Reply Commands::run(const Redrive& redrive) {
   std::vector<std::int64_t> keys;
   for (std::int64_t after = 0; reply.size() < redrive.max && !connection_.failed(); after = keys.back()) {
     keys.clear();
-    for (Rows rows = dead_.rows(after); rows.next();) keys.push_back(rows.integer(0));
+    for (Rows rows = dead_.rows(after, queue, caller); rows.next();) keys.push_back(rows.integer(0));
     if (keys.empty()) break;
     for (const std::int64_t key : keys) {
       std::optional<JobRow> row = rows_.load(key);
-      if (!row || (queue && row->queue != *queue) || (caller && row->caller != *caller)) continue;
+      if (!row) break;
       if (redrive.error_code) {
         Rows rows = last_error_.rows(key);
         if (!rows.next() || rows.text(1) != *redrive.error_code) continue;

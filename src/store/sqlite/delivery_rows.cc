@@ -87,8 +87,6 @@ bool DeliveryRows::resend(std::int64_t job, Time now) {
   return true;
 }
 
-void DeliveryRows::remove_of(std::int64_t job) {
-  remove_.run(job);
-}
+void DeliveryRows::remove_of(std::int64_t job) { remove_.run(job); }
 
 }  // namespace waybill::store::sqlite

@@ -169,4 +169,16 @@ Status migrate(Connection& connection, const std::filesystem::path& path, std::i
   return {};
 }
 
+Status check_version(Connection& connection, const std::filesystem::path& path) {
+  const Result<std::int64_t> version = version_of(connection, path);
+  if (!version) return std::unexpected(version.error());
+  if (*version == 0) return foreign(path);
+  if (*version < kSchemaVersion) {
+    return fail(ErrorCode::kUnsupported,
+                fmt::format("{} has the older format {}; `waybill serve` brings it up to date", path.string(),
+                            *version));
+  }
+  return {};
+}
+
 }  // namespace waybill::store::sqlite

@@ -16,6 +16,8 @@ inline constexpr std::int64_t kSchemaVersion = 1;
 // The version of the file, 0 of an empty one. Refuses a newer one (kUnsupported), and what is not a store
 // (kCorrupt). Writes nothing.
 [[nodiscard]] Result<std::int64_t> version_of(Connection& connection, const std::filesystem::path& path);
+// Refuses all but today's, for who only reads.
+[[nodiscard]] Status check_version(Connection& connection, const std::filesystem::path& path);
 // Makes the tables, or brings those of an older version up to date.
 [[nodiscard]] Status migrate(Connection& connection, const std::filesystem::path& path, std::int64_t version);
 
