@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
 
 COMMANDS = ["route", "serve", "embed", "eval", "fit", "config", "config check", "config show", "config schema", "model", "model info",
-            "model fetch", "bench", "bench encoder", "bench route", "import", "completion", "man"]
+            "model fetch", "store", "store check", "store backup", "store vacuum", "store stats", "bench", "bench encoder", "bench route", "import", "completion", "man"]
 
 
 class Help(blackbox.Case):

@@ -140,7 +140,9 @@ class StoreProperties : public StoreConformance {
       default:
         EXPECT_EQ(apply(Renew{{lease}, now_ + 20 * kSecond}), std::vector<Held>{wanted});
     }
-    if (stale) EXPECT_TRUE(changes_.empty());
+    if (stale) {
+      EXPECT_TRUE(changes_.empty());
+    }
     follow();
   }
 

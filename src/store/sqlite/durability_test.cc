@@ -93,7 +93,9 @@ class Durability : public testing::Test {
         EXPECT_EQ(found[id], under_way_[id]);
       }
     }
-    if (!claims_under_way_) EXPECT_TRUE(changed == 0 || changed == under_way_.size());
+    if (!claims_under_way_) {
+      EXPECT_TRUE(changed == 0 || changed == under_way_.size());
+    }
     const std::size_t made = found.size() - states_.size();
     EXPECT_TRUE(made == 0 || (may_have_happened && made == made_under_way_)) << made;
     std::map<State, std::uint64_t> counted, told;
@@ -150,7 +152,7 @@ TEST_F(Durability, APowerCutAnywhereLosesNothingThatWasAcknowledged) {
       ASSERT_TRUE(store) << store.error().message;
       check(**store, true);
       if (HasFatalFailure()) return;
-      opened_anew += states_.empty() ? 0 : 1;
+      if (!states_.empty()) ++opened_anew;
       // And it goes on.
       claims_under_way_ = false;
       ASSERT_TRUE(take_step(**store, 1000));

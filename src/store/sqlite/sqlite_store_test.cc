@@ -51,7 +51,7 @@ class SqliteFile : public testing::Test {
   std::size_t blob_files() const {
     std::size_t files = 0;
     for (const auto& entry : fs::recursive_directory_iterator(path_.string() + "-blobs")) {
-      files += entry.is_regular_file() ? 1 : 0;
+      if (entry.is_regular_file()) ++files;
     }
     return files;
   }
