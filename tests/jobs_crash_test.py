@@ -28,25 +28,25 @@ def check_in_passing(*arguments):
 
 
 class Crashes(blackbox.Case):
-    def holds(self, *arguments):
-        status, said = check("waybill", "--program", blackbox.PROGRAM, "--limit", "200", *arguments)
-        self.assertEqual(status, 0, said)
-        print(said, file=sys.stderr)
-
-    def test_killed(self):
-        self.holds("--rounds", "10", "--up", "1")
-
-    def test_without_power(self):
-        self.holds("--rounds", "10", "--up", "1", "--power-cut", "1")
+    def test_every_promise_holds(self):
+        cases = {
+            "killed": ("--rounds", "10"),
+            "without power": ("--rounds", "10", "--power-cut", "1"),
+            "killed while the provider fails": ("--rounds", "4", "--provider-fail", "0.2"),
+        }
+        with ThreadPoolExecutor(len(cases)) as pool:
+            runs = {name: pool.submit(check, "waybill", "--program", blackbox.PROGRAM, "--up", "1", "--limit", "200", *more) for name, more in cases.items()}
+        for name, run in runs.items():
+            status, said = run.result()
+            print(said, file=sys.stderr)
+            with self.subTest(name):
+                self.assertEqual(status, 0, said)
 
     def test_flushes_that_do_nothing_are_found(self):
         status, said = check_in_passing("waybill", "--program", blackbox.PROGRAM, "--rounds", "4", "--up", "0.6", "--power-cut", "1", "--ignore-flushes", "--drain", "5",
                              "--ready", "5", "--limit", "60")
         self.assertEqual(status, 1, said)
         self.assertRegex(said, "BROKEN (lost|no recovery):")
-
-    def test_killed_while_the_provider_fails(self):
-        self.holds("--rounds", "4", "--up", "1", "--provider-fail", "0.2")
 
 
 class TheChecker(unittest.TestCase):
