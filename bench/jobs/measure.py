@@ -2,7 +2,7 @@
 
 The load, the provider and all peers are started by jobs_bench (queue/, in Go); this says what is measured, keeps the
 figures, and writes the table to standard output and into docs/performance.md. On a machine that others measure on too,
-BENCH_LOCK names a file that is locked meanwhile.
+BENCH_LOCK names a file that is locked while a part runs.
 """
 import argparse
 import json
@@ -82,9 +82,11 @@ def main():
     options = parse_options()
     (options.work / "data").mkdir(parents=True, exist_ok=True)
     results, begun = {}, time.monotonic()
-    with waybill_server.machine_alone():
-        for part in options.parts:
+    for part in options.parts:
+        with waybill_server.machine_alone():
+            since = time.monotonic()
             results[part] = measure(part, options)
+            print(f"{part}: {time.monotonic() - since:.0f} s", file=sys.stderr)
     figures = {"cpu": waybill_server.cpu_name(), "cores": os.cpu_count(), "versions": versions(), "secs": options.secs, "parts": results}
     (options.work / "results.json").write_text(json.dumps(figures, indent=1))
     print(f"bench-jobs: {time.monotonic() - begun:.0f} s", file=sys.stderr)
