@@ -442,6 +442,7 @@ TEST_P(StoreConformance, AFailedAttemptIsTriedAgainUntilItsReceivesAreUsedUp) {
   EXPECT_EQ(dead.state, State::kDead);
   EXPECT_GT(dead.result, 0U);
   ASSERT_EQ(dead.errors.size(), 2U);
+  EXPECT_EQ(store().list({}).value().at(0).errors.size(), 2U);
   EXPECT_EQ(dead.errors[0].receive, 1U);
   EXPECT_EQ(dead.errors[0].started, claimed);
   EXPECT_EQ(dead.errors[0].ended, claimed + kSecond);

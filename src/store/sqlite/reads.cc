@@ -135,9 +135,13 @@ std::vector<Job> read_list(Reader& reader, const JobFilter& filter) {
   Statement& find = reader.statement(sql);
   std::vector<std::string_view> metadata;
   for (const auto& [name, value] : filter.metadata) metadata.insert(metadata.end(), {name, value});
+  std::vector<std::size_t> failed;
   for (Rows rows = find.rows(before, queue, caller, state, most, metadata); rows.next();) {
-    jobs.push_back(job_of(row_of(rows), rows, reader.names()));
+    const JobRow row = row_of(rows);
+    if ((row.flags & kErrors) != 0) failed.push_back(jobs.size());
+    jobs.push_back(job_of(row, rows, reader.names()));
   }
+  for (const std::size_t each : failed) jobs[each].errors = read_errors(reader, key_of(jobs[each].id));
   return jobs;
 }
 
