@@ -92,9 +92,9 @@ def asked(parts):
                    most["per_s"] >= 5000)
     if "depth" in parts:
         yield from asked_of_depth(parts["depth"])
-    if waiting := parts.get("waiting"):
+    for waiting in parts.get("waiting", []):
         cell = waiting["cell"]
-        yield line(f"{waiting['waiting']:,} long polls: memory under 200 MB", f"{waiting['memory_mb']:.0f} MB", waiting["memory_mb"] < 200 and not cell["errors"])
+        yield line(f"{waiting['waiting']:,} {waiting['how']}: memory under 200 MB", f"{waiting['memory_mb']:.0f} MB", waiting["memory_mb"] < 200 and not cell["errors"])
         yield line("the same, 500 jobs ending a second: from the end of a job until its client has it, P99 under 50 ms",
                    f"{cell['p99_ms']:.1f} ms, P50 {cell['p50_ms']:.1f} ms; {cell['ops']:,} told at {cell['per_s']:,.0f}/s{'; ' + cell['error'] if cell.get('error') else ''}",
                    cell["p99_ms"] < 50 and cell["ops"] > 0 and not cell.get("error"))
