@@ -17,7 +17,8 @@ namespace waybill::api {
 namespace {
 
 constexpr std::string_view kProtocol = "waybill.v1";
-constexpr http::WebSocketLimits kLimits = {.max_message_bytes = 512U << 10};  // ten thousand ids
+// Ten thousand ids; some dozens of jobs with all that they can have in them.
+constexpr http::WebSocketLimits kLimits = {.max_message_bytes = 512U << 10, .max_buffered_bytes = 4U << 20};
 
 http::Task<Status> no_upgrade(Call& call, Error error) {
   if (error.code != ErrorCode::kInvalidInput && error.code != ErrorCode::kUnsupported)
@@ -61,8 +62,10 @@ http::Task<Status> jobs_socket(Gateway& gateway, Call& call) {
   const std::string* caller = sees_all(call) ? nullptr : &call.caller->name;
   JobListener listener(**service, loop, socket, caller);
   http::Pending<bool> told;
-  boost::asio::co_spawn(loop.context(), listener.tell(),
-                        [&told](const std::exception_ptr& threw) { told.set(!threw); });
+  boost::asio::co_spawn(loop.context(), listener.tell(), [&told, &socket](const std::exception_ptr& fault) {
+    if (fault) socket.close(http::close_code::kServerFault);
+    told.set(!fault);
+  });
   bool threw = false;
   try {
     co_await listen(loop, socket, listener);

@@ -40,8 +40,7 @@ Status ServedJobs::start(api::Gateway& gateway, http::Server& server, const conf
   for (std::size_t i = 0; i < server.loops(); ++i) loops.push_back(&server.loop(i));
   performer_.emplace(gateway);
   service_.start(*performer_, std::move(loops));
-  webhooks_.emplace(service_, server.loop(0), gateway.dispatcher().resolver(), telemetry_,
-                    api::webhook_contents);
+  webhooks_.emplace(service_, server.loop(0), telemetry_, api::webhook_contents);
   Status configured = webhooks_->configure(jobs.webhooks);
   if (configured) webhooks_->start();
   return configured;

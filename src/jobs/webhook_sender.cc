@@ -17,6 +17,7 @@
 #include "http/client_pool.h"
 #include "http/deadline.h"
 #include "http/pending.h"
+#include "http/resolver.h"
 #include "jobs/webhook_plan.h"
 #include "jobs/webhook_turns.h"
 #include "upstream/failure.h"
@@ -60,17 +61,13 @@ std::string host_key(const WebhookUrl& url) { return fmt::format("{}|{}|{}", url
 }  // namespace
 
 struct WebhookSender::Impl {
-  Impl(Service& service_in, http::EventLoop& loop_in, http::Resolver& resolver_in,
-       telemetry::Telemetry& telemetry_in, Tell tell_in)
-      : service(service_in),
-        loop(loop_in),
-        resolver(resolver_in),
-        telemetry(telemetry_in),
-        tell(std::move(tell_in)) {}
+  Impl(Service& service_in, http::EventLoop& loop_in, telemetry::Telemetry& telemetry_in, Tell tell_in)
+      : service(service_in), loop(loop_in), telemetry(telemetry_in), tell(std::move(tell_in)) {}
 
   Service& service;
   http::EventLoop& loop;
-  http::Resolver& resolver;
+  // Its own: names that others choose, and that are slow to be found, must not keep providers waiting.
+  http::Resolver resolver;
   telemetry::Telemetry& telemetry;
   const Tell tell;
 
@@ -100,6 +97,18 @@ struct WebhookSender::Impl {
   void leave() {
     const std::lock_guard lock(mutex);
     if (--running == 0) ended.notify_all();
+  }
+  // Counted as running, so that stop() outlasts it.
+  template <class Work>
+  void on_loop(Work work) {
+    {
+      const std::lock_guard lock(mutex);
+      ++running;
+    }
+    loop.post([this, work = std::move(work)] {
+      work();
+      leave();
+    });
   }
   void rouse() {
     if (wake) std::exchange(wake, nullptr)();
@@ -334,9 +343,9 @@ std::shared_ptr<const http::Origin> WebhookSender::Impl::origin(const WebhookUrl
   return kept;
 }
 
-WebhookSender::WebhookSender(Service& service, http::EventLoop& loop, http::Resolver& resolver,
-                             telemetry::Telemetry& telemetry, Tell tell)
-    : impl_(std::make_unique<Impl>(service, loop, resolver, telemetry, std::move(tell))) {}
+WebhookSender::WebhookSender(Service& service, http::EventLoop& loop, telemetry::Telemetry& telemetry,
+                             Tell tell)
+    : impl_(std::make_unique<Impl>(service, loop, telemetry, std::move(tell))) {}
 
 WebhookSender::~WebhookSender() { stop(now()); }
 
@@ -364,33 +373,29 @@ void WebhookSender::start() {
   Impl* impl = impl_.get();
   WAYBILL_CHECK(impl->current() != nullptr);
   impl->started = true;
-  {
-    const std::lock_guard lock(impl->mutex);
-    ++impl->running;  // of the watch, from now on: stop() may come before it has begun
-  }
-  impl->loop.post([impl] {
-    impl->spawn(impl->watch());
-    impl->leave();
-  });
+  impl->on_loop([impl] { impl->spawn(impl->watch()); });
 }
 
 void WebhookSender::stop(TimePoint deadline) {
   Impl* impl = impl_.get();
   if (!std::exchange(impl->started, false)) return;
-  impl->loop.post([impl] {
+  impl->on_loop([impl] {
     impl->stopping = true;
     impl->rouse();
   });
   std::unique_lock lock(impl->mutex);
   const auto is_over = [impl] { return impl->running == 0; };
-  if (impl->ended.wait_until(lock, deadline, is_over)) return;
+  if (!impl->ended.wait_until(lock, deadline, is_over)) {
+    lock.unlock();
+    impl->on_loop([impl] {
+      impl->hurried = true;
+      for (http::ClientConnection* connection : impl->connections) connection->cancel();
+    });
+    lock.lock();
+    impl->ended.wait(lock, is_over);
+  }
   lock.unlock();
-  impl->loop.post([impl] {
-    impl->hurried = true;
-    for (http::ClientConnection* connection : impl->connections) connection->cancel();
-  });
-  lock.lock();
-  impl->ended.wait(lock, is_over);
+  impl->resolver.stop();  // what is still looked up calls back through the loop
 }
 
 }  // namespace waybill::jobs

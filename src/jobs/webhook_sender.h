@@ -8,7 +8,6 @@
 #include "base/result.h"
 #include "config/jobs_config.h"
 #include "http/event_loop.h"
-#include "http/resolver.h"
 #include "jobs/service.h"
 #include "jobs/webhook_event.h"
 #include "telemetry/telemetry.h"
@@ -26,8 +25,7 @@ class WebhookSender {
   static constexpr std::size_t kMostResultBytes = 256U << 10;
 
   // The references outlive it.
-  WebhookSender(Service& service, http::EventLoop& loop, http::Resolver& resolver,
-                telemetry::Telemetry& telemetry, Tell tell);
+  WebhookSender(Service& service, http::EventLoop& loop, telemetry::Telemetry& telemetry, Tell tell);
   ~WebhookSender();  // stop(), at once
   WebhookSender(const WebhookSender&) = delete;
   WebhookSender& operator=(const WebhookSender&) = delete;
