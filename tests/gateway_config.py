@@ -11,8 +11,8 @@ keys:
   - {name: narrow, env: NARROW_KEY, limits: {models: [mock]}}
   - {name: slow, env: SLOW_KEY, limits: {requests_per_minute: 3, tokens_per_minute: 100000}}
   - {name: one, env: ONE_KEY, limits: {concurrency: 1}}
-  - {name: poor, env: POOR_KEY, limits: {budget_per_day: 0.1}}
-  - {name: warned, env: WARNED_KEY, limits: {budget_per_day: 0.1, budget_mode: warn}}
+  - {name: poor, env: POOR_KEY, tags: [team-a], limits: {budget_per_day: 0.1}}
+  - {name: warned, env: WARNED_KEY, tags: [team-a, nightly], limits: {budget_per_day: 0.1, budget_mode: warn}}
 """
 PROVIDER_KEY = "sk-very-secret-provider-key"
 ENVIRONMENT = {"OPS_KEY": "ops-key", "NARROW_KEY": "narrow-key", "SLOW_KEY": "slow-key", "ONE_KEY": "one-key", "POOR_KEY": "poor-key",

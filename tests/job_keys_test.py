@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Idempotency-Keys, also across restarts; calls that become jobs because their client asked for it."""
+"""Idempotency-Keys and budgets, also across restarts; calls that become jobs because their client asked for it."""
 import sys
 import threading
+import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -64,6 +65,56 @@ class Idempotent(Jobs):
         self.refused(400, "Idempotency-Key", request=ASK, queue="keyed")
         job = self.submit(headers=self.key("k4"), queue="keyed")
         self.assertEqual(self.ended(job["id"])["status"], "completed")
+
+
+class Spending(Jobs):
+    POOR, WARNED = ({"Authorization": f"Bearer {key}-key"} for key in ("poor", "warned"))
+
+    def usage(self):
+        return self.server.get("/v1/usage", headers=OPS).json
+
+    def spent(self):
+        return {each["caller"]: each["today_usd"] for each in self.usage()["data"]}
+
+    def call(self, headers):
+        return self.server.post("/v1/chat/completions", ASK, headers=headers).status
+
+    def test_a_budget_outlives_the_server(self):
+        self.assertEqual([self.call(self.POOR) for _ in range(3)], [200, 200, 429])
+        before = self.spent()
+        self.assertGreaterEqual(before["poor"], 0.05)
+        self.assertEqual((before["app"], before["warned"]), (0, 0))
+        self.restart()
+        self.assertEqual(self.spent(), before)
+        self.assertEqual(self.call(self.POOR), 429)
+        self.assertEqual(self.call(APP), 200)
+        self.restart()
+        self.assertEqual(self.call(self.POOR), 429)
+        self.assertGreater(self.spent()["app"], 0)
+
+    def test_also_a_server_that_is_killed(self):
+        self.assertEqual(self.call(self.WARNED), 200)
+        spent = self.spent()
+        deadline = time.monotonic() + 60
+        while True:  # it is written about once a second
+            self.restart(kill=True)
+            if self.spent() == spent:
+                break
+            self.assertLess(time.monotonic(), deadline, "it was never written")
+            self.assertEqual(self.call(self.WARNED), 200)
+            spent = self.spent()
+            time.sleep(1.5)
+
+    def test_tags_sum_up(self):
+        for headers in (self.POOR, self.WARNED):
+            self.assertEqual(self.call(headers), 200)
+        usage = self.usage()
+        tags = {each["tag"]: each for each in usage["tags"]}
+        spent = {each["caller"]: each for each in usage["data"]}
+        self.assertEqual({tag: each["callers"] for tag, each in tags.items()}, {"team-a": 2, "nightly": 1})
+        self.assertAlmostEqual(tags["team-a"]["today_usd"], spent["poor"]["today_usd"] + spent["warned"]["today_usd"])
+        self.assertAlmostEqual(tags["nightly"]["this_month_usd"], spent["warned"]["this_month_usd"])
+        self.assertEqual((spent["poor"]["budget_per_day_usd"], spent["poor"]["budget_mode"], spent["warned"]["budget_mode"]), (0.1, "hard", "warn"))
 
 
 class Durable(Jobs):

@@ -181,6 +181,7 @@ class Statuses(blackbox.Case):
             ask("GET", "/v1/requests/x", status, "/v1/requests/{id}", headers=headers)
             ask("GET", "/v1/ledger", status, headers=headers)
             ask("GET", "/v1/targets", status, headers=headers)
+            ask("GET", "/v1/usage", status, headers=headers)
             ask("POST", "/v1/admin/reload", status, headers=headers)
         for method, path in (("GET", "/v1/jobs"), ("GET", "/v1/dead-letters"), ("GET", "/v1/queues"), ("POST", "/v1/dead-letters/redrive")):
             ask(method, path, 404)  # without a store
@@ -194,6 +195,7 @@ class Statuses(blackbox.Case):
         self.ask(server, "GET", "/v1/requests", 404)
         self.ask(server, "GET", "/v1/ledger", 404)
         self.ask(server, "GET", "/v1/targets", 404)
+        self.ask(server, "GET", "/v1/usage", 404)
         self.ask(server, "POST", "/v1/admin/reload", 404)
         for path in ("/route", "/v1/route", *CALLS, *BODIES):
             self.ask(server, "POST", path, 413, body=b"x" * 70_000)
@@ -243,6 +245,7 @@ class Statuses(blackbox.Case):
         for path, asked in CALLS.items():
             self.ask(server, "POST", path, 429, headers=slow, body={"model": "mock-embed" if "embed" in path else "mock", **asked})
         self.ask(server, "GET", "/v1/targets", 200, headers=gateway_config.OPS)
+        self.ask(server, "GET", "/v1/usage", 200, headers=gateway_config.OPS)
         for path in ("/v1/webhooks/deliveries", "/v1/jobs/ws"):  # there is no store
             self.ask(server, "GET", path, 404, headers=gateway_config.OPS)
         self.ask(server, "GET", "/v1/models?provider=a", 200, headers=gateway_config.OPS)

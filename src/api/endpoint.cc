@@ -50,6 +50,7 @@ std::span<const Endpoint> endpoints() noexcept {
       Endpoint{Method::kGet, "/v1/requests/{id}", Access::kAdmin, false, find_request},
       Endpoint{Method::kGet, "/v1/ledger", Access::kAdmin, false, ledger},
       Endpoint{Method::kGet, "/v1/targets", Access::kAdmin, false, list_targets},
+      Endpoint{Method::kGet, "/v1/usage", Access::kAdmin, false, usage},
       Endpoint{Method::kPost, "/v1/admin/reload", Access::kAdmin, false, reload},
   };
   return kEndpoints;

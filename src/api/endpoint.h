@@ -58,6 +58,7 @@ http::Task<Status> health(Gateway& gateway, Call& call);       // health_endpoin
 http::Task<Status> ready(Gateway& gateway, Call& call);
 http::Task<Status> metrics(Gateway& gateway, Call& call);  // admin_endpoint.cc
 http::Task<Status> list_targets(Gateway& gateway, Call& call);
+http::Task<Status> usage(Gateway& gateway, Call& call);
 http::Task<Status> find_request(Gateway& gateway, Call& call);
 http::Task<Status> list_requests(Gateway& gateway, Call& call);
 http::Task<Status> ledger(Gateway& gateway, Call& call);

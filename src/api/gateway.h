@@ -75,6 +75,7 @@ class Gateway final : public http::Handler {
   [[nodiscard]] telemetry::Telemetry& telemetry() noexcept { return telemetry_; }
   [[nodiscard]] upstream::Dispatcher& dispatcher() noexcept { return dispatcher_; }
   [[nodiscard]] Conversations& conversations() noexcept { return conversations_; }
+  [[nodiscard]] CallerAccounts& accounts() noexcept { return accounts_; }
   [[nodiscard]] AnswerStore& answers() noexcept { return answers_; }
   [[nodiscard]] const GatewayOptions& options() const noexcept { return options_; }
 

@@ -23,8 +23,10 @@ Result<Keyring> Keyring::load(const std::vector<config::ApiKey>& keys) {
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const config::ApiKey& key = keys[i];
     const std::string field = fmt::format("keys[{}]", i);
-    Key entry = {.digest = {},
-                 .caller = {.name = key.name, .admin = key.admin, .limits = key.limits, .account = {}}};
+    Key entry = {
+        .digest = {},
+        .caller = {
+            .name = key.name, .admin = key.admin, .limits = key.limits, .tags = key.tags, .account = {}}};
     if (!key.sha256.empty()) {
       for (std::size_t byte = 0; byte < entry.digest.size(); ++byte) {
         entry.digest[byte] =
@@ -52,8 +54,25 @@ std::shared_ptr<upstream::CallerAccount> CallerAccounts::open(const std::string&
     account->configure(limits, std::chrono::steady_clock::now());
   } else {
     account = std::make_shared<upstream::CallerAccount>(name, limits);
+    if (const auto spent = before_.find(name); spent != before_.end()) account->restore(spent->second);
   }
   return account;
+}
+
+void CallerAccounts::restore(std::map<std::string, upstream::CallerSpending, std::less<>> spent) {
+  const std::lock_guard lock(mutex_);
+  before_ = std::move(spent);
+  for (const auto& [name, account] : by_name_) {
+    if (const auto found = before_.find(name); found != before_.end()) account->restore(found->second);
+  }
+}
+
+std::vector<std::pair<std::string, upstream::CallerSpending>> CallerAccounts::spending(
+    upstream::UtcTime utc) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, upstream::CallerSpending>> spending;
+  for (const auto& [name, account] : by_name_) spending.emplace_back(name, account->spending(utc));
+  return spending;
 }
 
 void Keyring::open_accounts(CallerAccounts& accounts) {
@@ -68,6 +87,12 @@ const Caller* Keyring::find(std::string_view key) const noexcept {
     if (::CRYPTO_memcmp(each.digest.data(), digest.data(), digest.size()) == 0) found = &each.caller;
   }
   return found;
+}
+
+std::vector<const Caller*> Keyring::callers() const {
+  std::vector<const Caller*> callers;
+  for (const Key& key : keys_) callers.push_back(&key.caller);
+  return callers;
 }
 
 const Caller* Keyring::named(std::string_view name) const noexcept {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -20,6 +21,7 @@ struct Caller {
   std::string name;  // what logs, metrics and waybills show; never the key
   bool admin = false;
   config::CallerLimits limits;
+  std::vector<std::string> tags = {};
   std::shared_ptr<upstream::CallerAccount> account;  // shared: what is used outlives a change of the keys
 };
 
@@ -30,9 +32,16 @@ class CallerAccounts {
   [[nodiscard]] std::shared_ptr<upstream::CallerAccount> open(const std::string& name,
                                                               const config::CallerLimits& limits);
 
+  // What callers of these names had spent before the program was started; those that are opened later too.
+  void restore(std::map<std::string, upstream::CallerSpending, std::less<>> spent);
+  // Of all that were opened, by name.
+  [[nodiscard]] std::vector<std::pair<std::string, upstream::CallerSpending>> spending(
+      upstream::UtcTime utc) const;
+
  private:
-  std::mutex mutex_;  // guards the next
+  mutable std::mutex mutex_;  // guards the next two
   std::map<std::string, std::shared_ptr<upstream::CallerAccount>, std::less<>> by_name_;
+  std::map<std::string, upstream::CallerSpending, std::less<>> before_;
 };
 
 // Immutable, thread-safe.
@@ -46,6 +55,8 @@ class Keyring {
   void open_accounts(CallerAccounts& accounts);
 
   [[nodiscard]] bool empty() const noexcept { return keys_.empty(); }
+  // In the order of the configuration.
+  [[nodiscard]] std::vector<const Caller*> callers() const;
   // Null when nobody has this key. The time it takes says nothing about how much of a key was right.
   [[nodiscard]] const Caller* find(std::string_view key) const noexcept;
   // The caller of that name; null: there is none.

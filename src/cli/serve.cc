@@ -108,7 +108,10 @@ class Serving {
     server_.emplace(std::move(options), *gateway_);
     if (Status listening = server_->listen(); !listening) return listening;
     gateway_->attach(*server_, *reloader_);
-    if (jobs_) gateway_->attach(jobs_->service());
+    if (jobs_) {
+      if (Status restored = jobs_->restore(*gateway_); !restored) return restored;
+      gateway_->attach(jobs_->service());
+    }
     server_->start();
     if (jobs_) {
       gateway_->on_deployed([this](const config::Config& deployed) { jobs_->configure(deployed.jobs); });

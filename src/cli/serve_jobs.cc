@@ -35,9 +35,15 @@ ServedJobs::ServedJobs(std::unique_ptr<store::Store> store, const config::Config
       store_(std::move(store)),
       service_(*store_, config.store, config.jobs, telemetry) {}
 
+Status ServedJobs::restore(api::Gateway& gateway) {
+  return api::SpendingBook::restore(*store_, gateway.accounts());
+}
+
 Status ServedJobs::start(api::Gateway& gateway, http::Server& server, const config::Jobs& jobs) {
   std::vector<http::EventLoop*> loops;
   for (std::size_t i = 0; i < server.loops(); ++i) loops.push_back(&server.loop(i));
+  spending_.emplace(gateway.accounts(), service_, server.loop(0));
+  spending_->start();
   performer_.emplace(gateway);
   service_.start(*performer_, std::move(loops));
   webhooks_.emplace(service_, server.loop(0), telemetry_, api::webhook_contents);
@@ -61,8 +67,10 @@ void ServedJobs::stop() {
         "some jobs did not end in time; they are taken back and run when there is a server again", {});
   }
   if (webhooks_) webhooks_->stop(now() + kLastDeliveries);
+  if (spending_) spending_->stop();
   service_.stop();
   webhooks_.reset();
+  spending_.reset();
 }
 
 }  // namespace waybill::cli

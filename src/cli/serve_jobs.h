@@ -6,6 +6,7 @@
 
 #include "api/gateway.h"
 #include "api/job_performer.h"
+#include "api/spending_book.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "config/config.h"
@@ -25,6 +26,8 @@ class ServedJobs {
                                                                 telemetry::Telemetry& telemetry);
 
   [[nodiscard]] jobs::Service& service() noexcept { return service_; }
+  // What callers had spent before; before anything serves.
+  [[nodiscard]] Status restore(api::Gateway& gateway);
   // Both outlive stop(). Fails where a webhook's secret cannot be read.
   [[nodiscard]] Status start(api::Gateway& gateway, http::Server& server, const config::Jobs& jobs);
   // Other queues and limits. Thread-safe once it is started.
@@ -45,6 +48,7 @@ class ServedJobs {
   jobs::Service service_;
   std::optional<api::JobPerformer> performer_;
   std::optional<jobs::WebhookSender> webhooks_;
+  std::optional<api::SpendingBook> spending_;
 };
 
 }  // namespace waybill::cli

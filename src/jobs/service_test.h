@@ -46,6 +46,9 @@ class BreakableStore final : public store::Store {
     return to_.endings(after, limit);
   }
   Result<std::vector<store::Depth>> depths() override { return to_.depths(); }
+  Result<std::vector<std::pair<std::string, std::string>>> remembered(std::string_view prefix) override {
+    return to_.remembered(prefix);
+  }
   Result<std::vector<store::QueueState>> queues() override { return to_.queues(); }
   Result<std::vector<store::DeliveryRecord>> deliveries(std::optional<Uuid> job, bool dead_only,
                                                         std::size_t limit) override {

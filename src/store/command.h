@@ -200,13 +200,20 @@ struct Resend {
   using Reply = bool;  // whether it has one
 };
 
-using Command = std::variant<Submit, Claim, Start, Renew, Finish, Fail, Release, Append, Cancel, Retry,
-                             Redrive, Remove, Pause, Sweep, ClaimDeliveries, SettleDelivery, Resend>;
+// Small facts that outlive the program, by name: what a caller has spent.
+struct Remember {
+  std::string name, text;
+  using Reply = bool;  // whether the name had another text, or none
+};
+
+using Command =
+    std::variant<Submit, Claim, Start, Renew, Finish, Fail, Release, Append, Cancel, Retry, Redrive, Remove,
+                 Pause, Sweep, ClaimDeliveries, SettleDelivery, Resend, Remember>;
 // The alternative of the same index; several have one type.
-using Reply =
-    std::variant<Submit::Reply, Claim::Reply, Start::Reply, Renew::Reply, Finish::Reply, Fail::Reply,
-                 Release::Reply, Append::Reply, Cancel::Reply, Retry::Reply, Redrive::Reply, Remove::Reply,
-                 Pause::Reply, Sweep::Reply, ClaimDeliveries::Reply, SettleDelivery::Reply, Resend::Reply>;
+using Reply = std::variant<Submit::Reply, Claim::Reply, Start::Reply, Renew::Reply, Finish::Reply,
+                           Fail::Reply, Release::Reply, Append::Reply, Cancel::Reply, Retry::Reply,
+                           Redrive::Reply, Remove::Reply, Pause::Reply, Sweep::Reply, ClaimDeliveries::Reply,
+                           SettleDelivery::Reply, Resend::Reply, Remember::Reply>;
 
 template <class C, std::size_t index = 0>
 consteval std::size_t command_index() {

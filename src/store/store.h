@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -100,6 +101,9 @@ class Store {
   [[nodiscard]] virtual Result<std::vector<QueueState>> queues() = 0;
   [[nodiscard]] virtual Result<std::vector<DeliveryRecord>> deliveries(std::optional<Uuid> job,
                                                                        bool dead_only, std::size_t limit) = 0;
+  // Of Remember, by name: those that begin with `prefix`.
+  [[nodiscard]] virtual Result<std::vector<std::pair<std::string, std::string>>> remembered(
+      std::string_view prefix) = 0;
   [[nodiscard]] virtual Result<StoreStats> stats() = 0;
 };
 

@@ -552,6 +552,18 @@ TEST_P(StoreConformance, LargeBodiesAndResultsComeBackWhole) {
   EXPECT_EQ(stats.blob_bytes, 0U);
 }
 
+TEST_P(StoreConformance, RemembersFactsByTheirNames) {
+  using Facts = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_TRUE(apply(Remember{"spent/b", "1"}));
+  EXPECT_TRUE(apply(Remember{"spent/a", "2"}));
+  EXPECT_TRUE(apply(Remember{"spending", "3"}));
+  EXPECT_TRUE(apply(Remember{"spent/b", "4"}));
+  EXPECT_FALSE(apply(Remember{"spent/b", "4"}));
+  reopen();
+  EXPECT_EQ(store().remembered("spent/").value(), (Facts{{"spent/a", "2"}, {"spent/b", "4"}}));
+  EXPECT_EQ(store().remembered("none").value(), Facts{});
+}
+
 TEST_P(StoreConformance, EverythingIsThereWhenItIsOpenedAgain) {
   Submit submit = a_job();
   submit.key = a_key(1, 1);

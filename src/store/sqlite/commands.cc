@@ -72,6 +72,8 @@ Commands::Commands(Connection& connection, const BlobFiles& files, std::size_t i
       dead_(connection,
             "SELECT key FROM jobs WHERE state IN (5, 7, 8, 9, 10) AND state = 10 AND key > ?1 AND (?2 IS "
             "NULL OR queue = ?2) AND (?3 IS NULL OR caller = ?3) ORDER BY key LIMIT 256"),
+      fact_(connection, "SELECT text FROM facts WHERE name = ?1"),
+      replace_fact_(connection, "REPLACE INTO facts (name, text) VALUES (?1, ?2)"),
       endings_(
           connection,
           "SELECT number, key, queue, state, ended FROM endings WHERE number > ?1 ORDER BY number LIMIT ?2") {

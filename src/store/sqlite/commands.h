@@ -83,6 +83,7 @@ class Commands {
   [[nodiscard]] ClaimDeliveries::Reply run(const ClaimDeliveries& claim);
   [[nodiscard]] SettleDelivery::Reply run(const SettleDelivery& settle);
   [[nodiscard]] Resend::Reply run(const Resend& resend);
+  [[nodiscard]] Remember::Reply run(const Remember& remember);
 
   // sweep.cc
   [[nodiscard]] Sweep::Reply run(const Sweep& sweep);
@@ -120,7 +121,7 @@ class Commands {
   Statement insert_ending_, remove_ending_, insert_result_, result_blob_, remove_result_;
   Statement last_error_, insert_error_, remove_errors_;
   Statement last_event_, insert_event_, remove_events_;
-  Statement due_, dead_, endings_;
+  Statement due_, dead_, fact_, replace_fact_, endings_;
 
   std::int64_t epoch_ = 0;
   std::set<std::int64_t> paused_;   // queues

@@ -1,4 +1,5 @@
-// What people and services do to jobs from outside: cancel, retry, redrive, remove, pause; and deliveries.
+// What people and services do to jobs from outside: cancel, retry, redrive, remove, pause; deliveries; and
+// facts.
 #include <utility>
 
 #include "store/sqlite/commands.h"
@@ -83,6 +84,15 @@ SettleDelivery::Reply Commands::run(const SettleDelivery& settle) { return deliv
 Resend::Reply Commands::run(const Resend& resend) {
   const std::optional<JobRow> row = rows_.load(resend.job);
   return row && deliveries_.resend(row->key, now_);
+}
+
+Remember::Reply Commands::run(const Remember& remember) {
+  {
+    Rows rows = fact_.rows(remember.name);
+    if (rows.next() && rows.text(0) == remember.text) return false;
+  }
+  replace_fact_.run(remember.name, remember.text);
+  return true;
 }
 
 }  // namespace waybill::store::sqlite

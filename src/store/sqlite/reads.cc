@@ -240,6 +240,14 @@ std::vector<DeliveryRecord> read_deliveries(Reader& reader, const std::optional<
   return records;
 }
 
+std::vector<std::pair<std::string, std::string>> read_facts(Reader& reader, std::string_view prefix) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  Statement& find = reader.statement(
+      "SELECT name, text FROM facts WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 ORDER BY name");
+  for (Rows rows = find.rows(prefix); rows.next();) facts.emplace_back(rows.text(0), rows.text(1));
+  return facts;
+}
+
 StoreStats read_stats(Reader& reader) {
   StoreStats stats;
   if (Rows rows = reader.statement("SELECT sum(jobs) FROM depths").rows(); rows.next()) {

@@ -33,6 +33,8 @@ struct StoredResult {
 [[nodiscard]] std::vector<DeliveryRecord> read_deliveries(Reader& reader, const std::optional<Uuid>& job,
                                                           bool dead_only, std::size_t limit);
 // But for the log.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> read_facts(Reader& reader,
+                                                                          std::string_view prefix);
 [[nodiscard]] StoreStats read_stats(Reader& reader);
 
 }  // namespace waybill::store::sqlite

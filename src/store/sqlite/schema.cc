@@ -12,7 +12,7 @@ namespace {
 // From one version to the next; a step is never changed once it has been released. docs/store.md tells what
 // the tables hold. The numbers in the indexes are stored_state() of queued, held, failed, cancelled, expired,
 // dead.
-constexpr std::array kSteps = {R"(
+constexpr std::array<const char*, kSchemaVersion> kSteps = {R"(
 CREATE TABLE names (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE
@@ -127,8 +127,13 @@ CREATE TABLE counters (
   id INTEGER PRIMARY KEY,
   value INTEGER NOT NULL
 );
+)",
+                                                            R"(
+CREATE TABLE facts (
+  name TEXT PRIMARY KEY,
+  text TEXT NOT NULL
+) WITHOUT ROWID;
 )"};
-static_assert(std::size(kSteps) == kSchemaVersion);
 
 std::unexpected<Error> foreign(const std::filesystem::path& path) {
   return fail(

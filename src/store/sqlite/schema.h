@@ -11,7 +11,7 @@
 namespace waybill::store::sqlite {
 
 inline constexpr std::int64_t kApplicationId = 0x57617962;  // "Wayb"
-inline constexpr std::int64_t kSchemaVersion = 1;
+inline constexpr std::int64_t kSchemaVersion = 2;
 
 // The version of the file, 0 of an empty one. Refuses a newer one (kUnsupported), and what is not a store
 // (kCorrupt). Writes nothing.

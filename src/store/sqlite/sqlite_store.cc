@@ -43,6 +43,7 @@ class SqliteStore final : public Store {
   Result<std::vector<QueueState>> queues() override;
   Result<std::vector<DeliveryRecord>> deliveries(std::optional<Uuid> job, bool dead_only,
                                                  std::size_t limit) override;
+  Result<std::vector<std::pair<std::string, std::string>>> remembered(std::string_view prefix) override;
   Result<StoreStats> stats() override;
 
  private:
@@ -211,6 +212,10 @@ Result<std::vector<QueueState>> SqliteStore::queues() { return readers_.read(rea
 Result<std::vector<DeliveryRecord>> SqliteStore::deliveries(std::optional<Uuid> job, bool dead_only,
                                                             std::size_t limit) {
   return readers_.read([&](Reader& reader) { return read_deliveries(reader, job, dead_only, limit); });
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> SqliteStore::remembered(std::string_view prefix) {
+  return readers_.read([prefix](Reader& reader) { return read_facts(reader, prefix); });
 }
 
 Result<StoreStats> SqliteStore::stats() {

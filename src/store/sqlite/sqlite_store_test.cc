@@ -81,6 +81,20 @@ TEST_F(SqliteFile, ANewerOneIsRefused) {
   EXPECT_NE(store.error().message.find("newer"), std::string::npos);
 }
 
+TEST_F(SqliteFile, AnOlderOneIsBroughtUpToDate) {
+  Uuid id;
+  {
+    const auto store = open();
+    id = take_reply<Submit>(commit(**store, a_job())).id;
+  }
+  sql("DROP TABLE facts; PRAGMA user_version = 1");  // as the first version was
+  const auto store = open();
+  ASSERT_TRUE(store) << store.error().message;
+  EXPECT_TRUE((*store)->find(id).value());
+  commit(**store, Remember{"a", "b"});
+  EXPECT_EQ((*store)->remembered("").value().size(), 1U);
+}
+
 TEST_F(SqliteFile, AForeignOneIsRefusedAndLeftAlone) {
   fs::create_directories(path_.parent_path());
   sql("CREATE TABLE theirs (x)");
