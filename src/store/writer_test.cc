@@ -74,6 +74,9 @@ class FakeStore final : public Store {
   Result<std::vector<DeliveryRecord>> deliveries(std::optional<Uuid>, bool, std::size_t) override {
     return std::vector<DeliveryRecord>();
   }
+  Result<std::vector<std::pair<std::string, std::string>>> remembered(std::string_view) override {
+    return std::vector<std::pair<std::string, std::string>>();
+  }
   Result<StoreStats> stats() override { return StoreStats{}; }
 
  private:
