@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """The whole server under the thread sanitizer: hits, misses, batches, explanations, hang-ups, broken requests, reloads,
-scrapes and searches at once, then a drain. It must end with 0 and without a report."""
+scrapes and searches, jobs that are told to sockets and webhooks at once, then a drain. It must end with 0 and without a report."""
 import json
 import signal
 import sys
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -25,7 +26,28 @@ admission:
 telemetry:
   waybills: {keep: 500, file: waybills.jsonl, rotate_size: 64KiB}
   traces: {endpoint: "http://127.0.0.1:9", max_queue: 64}
+store: {path: jobs.db}
+jobs:
+  queues: [{name: elsewhere, workers: external}]
+  webhooks: {allow_http: true, allow_private: true, secrets: [{env: WEBHOOK_SECRET}], schedule: [10ms, 10ms]}
 """
+UPGRADE = (b"GET /v1/jobs/ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+           b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+LISTEN = b'{"type":"subscribe","all":true}'
+
+
+class Hook(BaseHTTPRequestHandler):
+    """Fails every third time."""
+    calls = 0
+
+    def do_POST(self):
+        Hook.calls += 1
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(500 if Hook.calls % 3 == 0 else 204)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
 
 
 def post(path, body, *headers):
@@ -37,7 +59,11 @@ class Races(blackbox.Case):
         super().setUp()
         self.until = time.monotonic() + SECONDS
         self.problems = []
-        self.answers = 0
+        self.answers = self.told = 0
+        self.hook = ThreadingHTTPServer(("127.0.0.1", 0), Hook)
+        threading.Thread(target=self.hook.serve_forever, daemon=True).start()
+        self.addCleanup(self.hook.server_close)
+        self.addCleanup(self.hook.shutdown)
 
     def turns(self):
         turn = 0
@@ -70,6 +96,24 @@ class Races(blackbox.Case):
             with RawClient(str(self.folder / "waybill.sock")) as client:
                 client.send(b"GET /metrics HTTP/1.1\r\nHost"[: 5 + turn % 20])
 
+    def jobs(self):
+        hook = f"http://127.0.0.1:{self.hook.server_address[1]}/"
+        for turn in self.turns():
+            with RawClient(self.server.port) as client:
+                client.send(post("/v1/jobs", {"request": {}, "queue": "elsewhere", "webhook": hook}))
+                job = json.loads(client.answer().body)["id"]
+                client.send(post(f"/v1/jobs/{job}/cancel", {}))
+                client.answer()
+
+    def listen(self):
+        for turn in self.turns():
+            with RawClient(self.server.port) as client:
+                client.send(UPGRADE + bytes([0x81, 0x80 | len(LISTEN), 0, 0, 0, 0]) + LISTEN)
+                told = b""
+                while told.count(b'"cancelled"') < 1 + turn % 5 and time.monotonic() < self.until:
+                    told += client.socket.recv(65536)
+                self.told += told.count(b'"cancelled"')
+
     def reload(self):
         path = self.folder / "waybill.yaml"
         good = path.read_text()
@@ -81,7 +125,8 @@ class Races(blackbox.Case):
         path.write_text(good)
 
     def test_none(self):
-        options = {"TSAN_OPTIONS": f"halt_on_error=0 exitcode=66 second_deadlock_stack=1 log_path={self.folder}/tsan"}
+        options = {"TSAN_OPTIONS": f"halt_on_error=0 exitcode=66 second_deadlock_stack=1 log_path={self.folder}/tsan",
+                   "WEBHOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
         config = self.write_config(blackbox.CONFIG + MORE)
         self.server = server = Server(self, config, arguments=(), environment=options)
         self.until = time.monotonic() + SECONDS
@@ -97,13 +142,15 @@ class Races(blackbox.Case):
             (self.ask, "look", lambda turn: request("GET", ("/metrics", "/v1/requests?limit=50", "/v1/ledger", "/ready", "/v1/models",
                                                             "/v1/requests?outcome=cancelled", "/docs")[turn % 7])),
             (self.ask, "reload", lambda turn: post("/v1/admin/reload", {})),
-            (self.hang_up,), (self.reload,)]]
+            (self.hang_up,), (self.reload,), (self.jobs,), (self.listen,), (self.listen,)]]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.assertEqual(self.problems, [])
         self.assertGreater(self.answers, 100)
+        self.assertGreater(self.told, 0)
+        self.assertGreater(Hook.calls, 0)
         server.settled_ledger()
         held = [RawClient(server.port) for _ in range(20)]
         for i, client in enumerate(held):
