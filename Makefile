@@ -46,7 +46,7 @@ demo-gateway: setup
 	@tools/demo-gateway
 
 demo-jobs: setup
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
 	@ninja -C build/release -j $(JOBS) mock_provider
 	@tools/demo-jobs
 
@@ -60,7 +60,7 @@ test-%: setup $(MODEL)/model.safetensors
 
 # ROUNDS kills, every other one with the power; SEED=N makes the same plan of kills again.
 crash: setup
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build $(MODEL)/model.safetensors
 	@python3 tests/crash/crash_check.py waybill --program $(WAYBILL) --rounds $(or $(ROUNDS),1000) --power-cut 0.5 --up 0.8 --think 0.1 \
 	  --drain 300 --limit 7200 --verbose $(if $(SEED),--seed $(SEED))
 

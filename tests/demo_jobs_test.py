@@ -15,6 +15,7 @@ import blackbox
 
 class Demo(blackbox.Case):
     def test_a_thousand_jobs_two_kills_and_a_poison_job(self):
+        self.need_model()
         with socket.create_server(("127.0.0.1", 0)) as busy:  # the demo takes the next port that is free
             taken = busy.getsockname()[1]
             done = subprocess.run([blackbox.SOURCE / "tools/demo-jobs"], capture_output=True, text=True, timeout=600, check=False,

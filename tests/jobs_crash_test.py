@@ -28,6 +28,10 @@ def check_in_passing(*arguments):
 
 
 class Crashes(blackbox.Case):
+    def setUp(self):
+        super().setUp()
+        self.need_model()
+
     def test_every_promise_holds(self):
         cases = {
             "killed": ("--rounds", "10"),

@@ -28,6 +28,7 @@ MANY, EACH = 100_000, 1000
 class Restarts(blackbox.Case):
     def setUp(self):
         super().setUp()
+        self.need_model()
         self.provider = MockProvider(self)
         self.config = self.write("waybill.yaml", CONFIG.replace("{a}", self.provider.url))
         self.server = Server(self, self.config)

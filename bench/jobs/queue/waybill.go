@@ -62,6 +62,9 @@ func (w *server) ready() error {
 				return nil
 			}
 		}
+		if stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.cmd.Process.Pid)); bytes.Contains(stat, []byte(") Z ")) {
+			return fmt.Errorf("it ended")
+		}
 	}
 	return fmt.Errorf("not ready after a minute")
 }
