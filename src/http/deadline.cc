@@ -1,5 +1,7 @@
 #include "http/deadline.h"
 
+#include <algorithm>
+
 namespace waybill::http {
 
 Deadline::Deadline(EventLoop& loop, std::move_only_function<void()> expired)
@@ -11,7 +13,9 @@ Deadline::~Deadline() { list_.remove(*this); }
 
 void Deadline::set(TimePoint at) noexcept {
   at_ = at;
-  if (at != TimePoint::max()) list_.watch();
+  if (at == TimePoint::max()) return;
+  list_.soonest_ = std::min(list_.soonest_, at);
+  list_.watch();
 }
 
 DeadlineList::DeadlineList(EventLoop& loop) : timer_(loop.context()) {}
@@ -40,19 +44,22 @@ void DeadlineList::watch() {
 void DeadlineList::look() {
   watching_ = false;
   const TimePoint now = std::chrono::steady_clock::now();
-  bool any = false;
+  if (now >= soonest_) look_at_all(now);
+  if (soonest_ != TimePoint::max()) watch();
+}
+
+void DeadlineList::look_at_all(TimePoint now) {
+  soonest_ = TimePoint::max();
   for (Deadline* each = first_; each != nullptr; each = next_) {
     next_ = each->after_;
-    if (each->at_ == TimePoint::max()) continue;
     if (now < each->at_) {
-      any = true;
+      soonest_ = std::min(soonest_, each->at_);
       continue;
     }
     each->at_ = TimePoint::max();
-    each->expired_();
+    each->expired_();  // may set others, which counts for the soonest
   }
   next_ = nullptr;
-  if (any) watch();
 }
 
 }  // namespace waybill::http

@@ -47,11 +47,13 @@ class DeadlineList {
   void remove(Deadline& deadline) noexcept;
   void watch();  // wakes while there is something to look at
   void look();
+  void look_at_all(TimePoint now);
 
   boost::asio::basic_waitable_timer<std::chrono::steady_clock,
                                     boost::asio::wait_traits<std::chrono::steady_clock>,
                                     boost::asio::io_context::executor_type>
       timer_;
+  TimePoint soonest_ = TimePoint::max();  // none is set to a time before it
   Deadline* first_ = nullptr;
   Deadline* next_ = nullptr;  // while looking: the one after that which is being looked at
   bool watching_ = false;
