@@ -221,7 +221,7 @@ TEST_F(Durability, AfterAWriteThatFailedHalfwayNothingIsWrittenAnyMore) {
   Result<std::unique_ptr<Store>> store = open();
   ASSERT_TRUE(store);
   ASSERT_TRUE(take_step(**store, 0));
-  disk_.fail_write_at(disk_.changes() + 3);
+  disk_.fail_write_at(disk_.changes());
   EXPECT_FALSE(take_step(**store, 1));
   EXPECT_FALSE(take_step(**store, 4));
   store->reset();
@@ -232,6 +232,21 @@ TEST_F(Durability, AfterAWriteThatFailedHalfwayNothingIsWrittenAnyMore) {
   EXPECT_TRUE(take_step(**store, 8));
   store->reset();
   check_integrity();
+}
+
+TEST_F(Durability, ATransactionIsFewWrites) {
+  SqliteOptions options;  // no checkpoint comes between
+  options.path = folder_.path() / "jobs.db";
+  options.vfs = disk_.name();
+  options.checkpoint_thread = false;
+  Result<std::unique_ptr<Store>> store = open_sqlite_store(options);
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(take_step(**store, 0));
+  const std::uint64_t before = disk_.changes();
+  std::vector<Command> commands;
+  for (int i = 0; i < 50; ++i) commands.emplace_back(a_job());
+  ASSERT_TRUE((*store)->commit(commands, kStart));
+  EXPECT_LT(disk_.changes() - before, 10U);
 }
 
 TEST_F(Durability, ATransactionThatChangesNothingWritesNothing) {

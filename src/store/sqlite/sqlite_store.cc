@@ -12,6 +12,7 @@
 #include "store/sqlite/commands.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/file_lock.h"
+#include "store/sqlite/log_vfs.h"
 #include "store/sqlite/readers.h"
 #include "store/sqlite/reads.h"
 #include "store/sqlite/schema.h"
@@ -25,7 +26,8 @@ const char* vfs_of(const SqliteOptions& options) noexcept {
 
 class SqliteStore final : public Store {
  public:
-  SqliteStore(SqliteOptions options, FileLock lock, std::unique_ptr<Connection> connection);
+  SqliteStore(SqliteOptions options, FileLock lock, std::unique_ptr<LogVfs> vfs,
+              std::unique_ptr<Connection> connection);
   ~SqliteStore() override;
 
   // What is left of opening: kept numbers, this opening's own, the thread for checkpoints.
@@ -58,6 +60,7 @@ class SqliteStore final : public Store {
   const BlobFiles files_;
 
   // The writer's.
+  const std::unique_ptr<LogVfs> vfs_;
   const std::unique_ptr<Connection> connection_;
   Statement begin_, commit_, roll_back_;
   Commands commands_;
@@ -71,10 +74,12 @@ class SqliteStore final : public Store {
   std::optional<Checkpointer> checkpointer_;
 };
 
-SqliteStore::SqliteStore(SqliteOptions options, FileLock lock, std::unique_ptr<Connection> connection)
+SqliteStore::SqliteStore(SqliteOptions options, FileLock lock, std::unique_ptr<LogVfs> vfs,
+                         std::unique_ptr<Connection> connection)
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.path),
+      vfs_(std::move(vfs)),
       connection_(std::move(connection)),
       begin_(*connection_, "BEGIN"),
       commit_(*connection_, "COMMIT"),
@@ -259,8 +264,8 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options) {
   }
   Result<FileLock> lock = FileLock::take(options.path);
   if (!lock) return std::unexpected(std::move(lock.error()));
-  auto connection =
-      Connection::open(options.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs_of(options));
+  auto vfs = std::make_unique<LogVfs>(vfs_of(options));
+  auto connection = Connection::open(options.path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, vfs->name());
   if (!connection) return std::unexpected(std::move(connection.error()));
   const Result<std::int64_t> version = version_of(**connection, options.path);
   if (!version) return std::unexpected(version.error());
@@ -270,7 +275,8 @@ Result<std::unique_ptr<Store>> open_sqlite_store(const SqliteOptions& options) {
   if (const Status migrated = migrate(**connection, options.path, *version); !migrated) {
     return std::unexpected(migrated.error());
   }
-  auto store = std::make_unique<SqliteStore>(options, std::move(*lock), std::move(*connection));
+  auto store =
+      std::make_unique<SqliteStore>(options, std::move(*lock), std::move(vfs), std::move(*connection));
   if (const Status begun = store->begin(); !begun) return std::unexpected(begun.error());
   return store;
 }
