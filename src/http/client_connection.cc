@@ -333,6 +333,8 @@ bool ClientConnection::is_reusable() const noexcept { return stream_ && done_ &&
 
 void ClientConnection::start_reuse() noexcept {
   reused_ = true;
+  in_.clear();  // all of it was read
+  in_begin_ = 0;
   if (in_.capacity() > kKeptBytes) std::string().swap(in_);
   if (body_.capacity() > kKeptBytes) std::string().swap(body_);
 }

@@ -161,6 +161,15 @@ TEST_F(ClientTest, ReadsBodiesOfEachKind) {
   EXPECT_EQ(get().body, "until the end");
 }
 
+TEST_F(ClientTest, ReusesAConnectionAfterALongAnswer) {
+  const std::string body(40'000, 'x');
+  const std::string answer = "HTTP/1.1 200 OK\r\nContent-Length: 40000\r\n\r\n" + body;
+  server_.serve({{answer, answer, kHello}});  // one connection
+  EXPECT_EQ(get().body, body);
+  EXPECT_EQ(get().body, body);
+  EXPECT_EQ(get().body, "hello");
+}
+
 TEST_F(ClientTest, AsksOfEachResolvedAddressWhetherItMayBeCalled) {
   server_.serve({{kHello, kHello, kHello}});
   std::vector<std::string> asked;
