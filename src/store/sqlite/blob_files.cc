@@ -49,9 +49,12 @@ int sync_folder(const fs::path& folder) {
   return error;
 }
 
+// A folder that is there is taken to be on disk, so one that could not be flushed does not stay.
 int make_folder(const fs::path& folder) {
   if (::mkdir(folder.c_str(), 0755) != 0) return errno == EEXIST ? 0 : errno;
-  return sync_folder(folder.has_parent_path() ? folder.parent_path() : fs::path("."));
+  const int error = sync_folder(folder.has_parent_path() ? folder.parent_path() : fs::path("."));
+  if (error != 0) ::rmdir(folder.c_str());
+  return error;
 }
 
 int write_whole(const fs::path& path, std::string_view content) {

@@ -19,10 +19,12 @@ Blobs::Blobs(Connection& connection, Counters& counters, const BlobFiles& files,
       use_(connection, "UPDATE blobs SET uses = uses + ?2 WHERE hash = ?1"),
       remove_(connection, "DELETE FROM blobs WHERE hash = ?1") {}
 
-void Blobs::fail(int error, const std::filesystem::path& path) {
+// Never fatal, whatever it was, also a flush: the database is whole, and nothing that was acknowledged names
+// the file. It is removed with the transaction, and the next attempt writes another one.
+void Blobs::fail(int error) {
   const bool full = error == ENOSPC || error == EDQUOT;
-  connection_.fail_with(full ? SQLITE_FULL : SQLITE_IOERR_WRITE,
-                        fmt::format("{}: {}", path.string(), std::generic_category().message(error)));
+  connection_.fail_with(full ? SQLITE_FULL : SQLITE_CANTOPEN,
+                        fmt::format("the file of a large body: {}", std::generic_category().message(error)));
 }
 
 std::optional<Sha256> Blobs::keep(std::string_view content) {
@@ -36,7 +38,7 @@ std::optional<Sha256> Blobs::keep(std::string_view content) {
   // Also where there is a file of that name: it may be what a crash left of it.
   BlobFiles::Written written = files_.write(hash, content);
   if (written.error != 0) {
-    fail(written.error, files_.path_of(hash));
+    fail(written.error);
     return hash;
   }
   if (std::ranges::find(unsynced_, written.folder) == unsynced_.end()) {
@@ -67,7 +69,7 @@ void Blobs::drop(const Sha256& hash) {
 
 void Blobs::sync() {
   if (unsynced_.empty() || connection_.failed()) return;
-  if (const int error = files_.sync(unsynced_); error != 0) fail(error, files_.folder());
+  if (const int error = files_.sync(unsynced_); error != 0) fail(error);
   unsynced_.clear();
 }
 

@@ -30,7 +30,7 @@ class Blobs {
   std::size_t collect();
 
  private:
-  void fail(int error, const std::filesystem::path& path);
+  void fail(int error);
 
   Connection& connection_;
   Counters& counters_;

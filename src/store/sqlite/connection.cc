@@ -76,28 +76,28 @@ bool is_fatal(int code) noexcept {
 }
 
 Error error_of(const Connection& connection, std::string_view doing, const std::filesystem::path& path) {
+  // Clients see it: they are told its name, and not where it lies.
+  const std::string name = path.filename().string();
   const int code = connection.code();
   const int kind = code & 0xFF;
   if (kind == SQLITE_FULL || code == SQLITE_IOERR_SHMSIZE) {
-    return {
-        ErrorCode::kStoreUnavailable,
-        fmt::format("cannot {} {}: the disk is full; make room, it goes on by itself", doing, path.string()),
-        ""};
+    return {ErrorCode::kStoreUnavailable,
+            fmt::format("cannot {} {}: the disk is full; make room, it goes on by itself", doing, name), ""};
   }
   if (kind == SQLITE_CORRUPT || kind == SQLITE_NOTADB) {
     return {ErrorCode::kStoreUnavailable,
             fmt::format("cannot {} {}: {}; run `waybill store check`, and restore a backup if it says so",
-                        doing, path.string(), connection.message()),
+                        doing, name, connection.message()),
             ""};
   }
   if (is_fatal(code)) {
     return {ErrorCode::kStoreUnavailable,
             fmt::format("cannot {} {}: {} ({}); the disk may have lost writes: see to it, then restart",
-                        doing, path.string(), connection.message(), code),
+                        doing, name, connection.message(), code),
             ""};
   }
   return {ErrorCode::kStoreUnavailable,
-          fmt::format("cannot {} {}: {} ({})", doing, path.string(), connection.message(), code), ""};
+          fmt::format("cannot {} {}: {} ({})", doing, name, connection.message(), code), ""};
 }
 
 Statement::~Statement() { sqlite3_finalize(handle_); }

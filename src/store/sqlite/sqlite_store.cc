@@ -176,7 +176,9 @@ Result<std::optional<std::string>> SqliteStore::resolve(const Uuid& id, Content 
     const auto job = find(id);
     if (job && !*job) return std::nullopt;
   }
-  return std::unexpected(std::move(bytes.error()));
+  // Without the name of the file: clients see it.
+  return fail(bytes.error().code,
+              "a large body or answer of the job cannot be read; `waybill store check` tells more");
 }
 
 Result<std::optional<std::string>> SqliteStore::body(const Uuid& id) {

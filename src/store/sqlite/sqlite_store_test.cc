@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "store/sqlite/connection.h"
@@ -21,6 +22,22 @@ namespace waybill::store::sqlite {
 namespace {
 
 namespace fs = std::filesystem;
+
+// While it lives no file can be opened by this process; those that are open can be used.
+class NoMoreDescriptors {
+ public:
+  NoMoreDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none{0, before_.rlim_max};
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoMoreDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+  NoMoreDescriptors(const NoMoreDescriptors&) = delete;
+  NoMoreDescriptors& operator=(const NoMoreDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
 
 class SqliteFile : public testing::Test {
  protected:
@@ -123,6 +140,53 @@ TEST_F(SqliteFile, LargeBodiesAreFilesThatGoWithTheLastJobThatNamesThem) {
     commit(**store, Remove{id});
   }
   EXPECT_EQ(blob_files(), 0U);
+}
+
+TEST_F(SqliteFile, ALargeBodyThatCannotBeWrittenFailsItsTransactionOnly) {
+  auto store = open();
+  ASSERT_TRUE(store);
+  const fs::path blobs = path_.string() + "-blobs";
+  std::ofstream(blobs) << "in the way of the folder";  // also root is refused
+  const auto refused = [&](Submit submit) {
+    std::vector<Command> commands;
+    commands.emplace_back(a_job());
+    commands.emplace_back(std::move(submit));
+    const Result<Committed> committed = (*store)->commit(commands, kStart);
+    ASSERT_FALSE(committed);
+    EXPECT_EQ(committed.error().code, ErrorCode::kStoreUnavailable);
+    EXPECT_EQ(committed.error().message.find(folder_.path().string()), std::string::npos)
+        << committed.error().message;
+  };
+  refused(large_job());
+  EXPECT_EQ((*store)->stats().value().jobs, 0U);
+  commit(**store, a_job());
+  fs::remove(blobs);
+  commit(**store, large_job());
+  Submit other = large_job();
+  other.body += "y";
+  {
+    const NoMoreDescriptors none;
+    refused(other);
+  }
+  commit(**store, other);
+  EXPECT_EQ((*store)->stats().value().jobs, 3U);
+  EXPECT_EQ(blob_files(), 2U);
+  store->reset();
+  EXPECT_EQ(check_store(path_, {}).value().problems, std::vector<std::string>());
+}
+
+// Before the folder's entry is flushed there is no folder: the next attempt flushes it.
+TEST_F(SqliteFile, AFolderOfLargeBodiesThatCouldNotBeFlushedDoesNotStay) {
+  auto store = open();
+  ASSERT_TRUE(store);
+  {
+    const NoMoreDescriptors none;
+    std::vector<Command> commands;
+    commands.emplace_back(large_job());
+    ASSERT_FALSE((*store)->commit(commands, kStart));
+  }
+  EXPECT_FALSE(fs::exists(path_.string() + "-blobs"));
+  commit(**store, large_job());
 }
 
 TEST_F(SqliteFile, AJobWhoseBodyIsLostIsADeadLetterThatSaysSo) {
