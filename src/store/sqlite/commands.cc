@@ -121,7 +121,8 @@ void Commands::move(JobRow& row, State to, Time own_time) {
   depths_.add(row.queue, row.caller, row.state, -1);
   depths_.add(row.queue, row.caller, to, 1);
   row.state = to;
-  row.due = is_terminal(to) ? kNever : earlier(own_time, row.expires);
+  // What waits for a person waits as long as that takes.
+  row.due = is_terminal(to) || to == State::kHeld ? kNever : earlier(own_time, row.expires);
 }
 
 void Commands::end(JobRow& row, State to, const JobResult* result) {

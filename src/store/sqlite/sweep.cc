@@ -56,7 +56,10 @@ void Commands::sweep_due(const Sweep& sweep, Sweep::Reply& reply, std::size_t& l
   for (const std::int64_t key : keys) {
     std::optional<JobRow> row = rows_.load(key);
     if (!row) continue;
-    if (row->expires != kNever && row->expires <= now_) {
+    if (row->state == State::kHeld) {  // as earlier versions left it
+      row->due = kNever;
+      rows_.save_due(*row);
+    } else if (row->expires != kNever && row->expires <= now_) {
       end(*row, State::kExpired, nullptr);
       ++reply.expired;
     } else if (row->state == State::kRunning) {
