@@ -12,6 +12,10 @@ int main(int argc, char** argv) {
   waybill::cli::add_embed(*app);
   // Serving
   waybill::cli::add_serve(*app);
+  // Jobs
+  waybill::cli::add_jobs(*app);
+  waybill::cli::add_dead_letters(*app);
+  waybill::cli::add_queues(*app);
   // Measuring and fitting
   waybill::cli::add_eval(*app);
   waybill::cli::add_fit(*app);

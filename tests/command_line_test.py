@@ -13,7 +13,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import blackbox
 
 COMMANDS = ["route", "serve", "embed", "eval", "fit", "config", "config check", "config show", "config schema", "model", "model info",
-            "model fetch", "store", "store check", "store backup", "store vacuum", "store stats", "bench", "bench encoder", "bench route", "import", "completion", "man"]
+            "model fetch", "store", "store check", "store backup", "store vacuum", "store stats", "jobs", "jobs submit", "jobs get", "jobs wait", "jobs tail", "jobs list", "jobs cancel",
+            "jobs retry", "dead-letters", "dead-letters list", "dead-letters redrive", "queues", "queues list", "queues pause", "queues resume", "bench", "bench encoder", "bench route", "import", "completion", "man"]
 
 
 class Help(blackbox.Case):
@@ -39,7 +40,7 @@ class Help(blackbox.Case):
                 words = line.split("#")[0].split()
                 if words[:1] != ["waybill"]:
                     continue
-                path = [word for word in words[1:3] if word.isalpha()]
+                path = [word for word in words[1:3] if re.fullmatch("[a-z][a-z-]*", word)]
                 known = self.succeed(*[w for w in path if " ".join(path[:path.index(w) + 1]) in COMMANDS], "--help")
                 for option in re.findall(r"(?<= )--[a-z-]+", line.split("|")[0]):
                     self.assertIn(option, known, line)

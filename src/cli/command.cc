@@ -16,23 +16,27 @@ namespace waybill::cli {
 
 std::vector<ExitCodeMeaning> exit_code_meanings() {
   return {{ExitCode::kDone, "done"},
-          {ExitCode::kNo, "done, and the answer is no (config check found errors)"},
+          {ExitCode::kNo, "done, and the answer is no (config check found errors, a job has failed)"},
           {ExitCode::kUsage, "the command line is wrong"},
           {ExitCode::kData, "the input is wrong (a file that cannot be understood)"},
-          {ExitCode::kNoInput, "a file or model is not there"},
+          {ExitCode::kNoInput, "a file, a model or a job is not there"},
+          {ExitCode::kUnavailable, "the server is not there, or cannot do it now"},
           {ExitCode::kInternal, "our own fault"},
-          {ExitCode::kIo, "the operating system refused to read or write"}};
+          {ExitCode::kIo, "the operating system refused to read or write"},
+          {ExitCode::kNoPermission, "the server does not know the key, or the key may not do it"}};
 }
 
 ExitCode exit_code_of(ErrorCode code) noexcept {
   switch (code) {
     case ErrorCode::kInvalidInput:
     case ErrorCode::kUnsupported:
-    case ErrorCode::kUnauthenticated:
-    case ErrorCode::kPermissionDenied:
     case ErrorCode::kMethodNotAllowed:
+    case ErrorCode::kKeyReused:
     case ErrorCode::kCorrupt:
       return ExitCode::kData;
+    case ErrorCode::kUnauthenticated:
+    case ErrorCode::kPermissionDenied:
+      return ExitCode::kNoPermission;
     case ErrorCode::kNotFound:
       return ExitCode::kNoInput;
     case ErrorCode::kIo:
@@ -41,9 +45,9 @@ ExitCode exit_code_of(ErrorCode code) noexcept {
     case ErrorCode::kOverloaded:
     case ErrorCode::kRateLimited:
     case ErrorCode::kQuotaExceeded:
-    case ErrorCode::kKeyReused:
     case ErrorCode::kUpstreamFailed:
     case ErrorCode::kUpstreamTimeout:
+      return ExitCode::kUnavailable;
     case ErrorCode::kDeadlineExceeded:
     case ErrorCode::kCancelled:
     case ErrorCode::kShuttingDown:

@@ -17,12 +17,14 @@ namespace waybill::cli {
 // The codes after sysexits.h; src/cli/README.md and every man page list them.
 enum class ExitCode : int {
   kDone = 0,
-  kNo = 1,        // done, and the answer is no
-  kUsage = 2,     // the command line is wrong
-  kData = 65,     // the input cannot be understood
-  kNoInput = 66,  // a file, a folder or a model is not there
+  kNo = 1,            // done, and the answer is no
+  kUsage = 2,         // the command line is wrong
+  kData = 65,         // the input cannot be understood
+  kNoInput = 66,      // a file, a folder, a model or a job is not there
+  kUnavailable = 69,  // a server is not there, or cannot do it now
   kInternal = 70,
-  kIo = 74,  // the operating system refused to read or write
+  kIo = 74,            // the operating system refused to read or write
+  kNoPermission = 77,  // a server does not know the key, or it may not
 };
 
 struct ExitCodeMeaning {

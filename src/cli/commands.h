@@ -11,6 +11,9 @@ namespace waybill::cli {
 void add_route(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_embed(CLI::App& app);
+void add_jobs(CLI::App& app);
+void add_dead_letters(CLI::App& app);
+void add_queues(CLI::App& app);
 void add_eval(CLI::App& app);
 void add_fit(CLI::App& app);
 void add_config(CLI::App& app);

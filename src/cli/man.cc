@@ -101,8 +101,10 @@ std::string man_page(const CLI::App& root, const CommandTree& command) {
     out += ".SH ARGUMENTS\n" + option_list(list);
   }
   out += ".SH OPTIONS\n" + option_list(visible_options(*command.app, false));
-  if (command.app != &root)
-    out += fmt::format(".PP\nThe options of\n.BR {} (1)\nare taken too.\n", root.get_name());
+  for (std::string above = command.path; above.find(' ') != std::string::npos;) {
+    above.resize(above.rfind(' '));
+    out += fmt::format(".PP\nThe options of\n.BR {} (1)\nare taken too.\n", roff(hyphenated(above)));
+  }
   if (const std::string examples = command.app->get_footer(); !examples.empty()) {
     out += ".SH EXAMPLES\n.nf\n" + roff(examples) + "\n.fi\n";
   }
