@@ -17,6 +17,7 @@ from gateway_config import APP, OPS
 from jobs import ASK, Jobs, NARROW
 from provider import MockProvider
 from served import Server
+from streamed import Call
 
 
 class Leased(Jobs):
@@ -94,6 +95,38 @@ class Leased(Jobs):
         self.post(f"/v1/jobs/{job}/cancel", headers=APP)
         self.assertEqual(self.post(f"/v1/leases/{leased['token']}/heartbeat", {}, status=409)["error"]["code"], "lease_lost")
 
+    def forged(self, job, genuine):
+        """What names a lease of that job to who has another's token."""
+        mac = genuine.rpartition(".")[2]
+        return [f"{job}.{fence}.{digits}" for fence in range(1, 4) for digits in (mac, "0" * 16)]
+
+    def test_a_token_cannot_be_made_up(self):
+        self.a.rule("hang=headers")
+        own = self.submit()["id"]
+        with Call(self.server.port, ASK, ["authorization: Bearer app-key", "idempotency-key: forge"]):
+            self.a.wait_for(lambda calls: calls["in_flight"] == 2)
+            record = self.server.get("/v1/jobs?queue=(calls)", headers=APP).json["data"][0]["id"]
+            other, mine = (self.submit({}, queue="gpu")["id"] for _ in range(2))
+            leases = self.lease(max=2)
+            self.assertEqual([lease["job"]["id"] for lease in leases], [other, mine])
+            token = leases[1]["token"]
+            for job in own, record, other:
+                for wrong in self.forged(job, token):
+                    for way in ("heartbeat", "complete", "fail", "release"):
+                        self.assertEqual(self.post(f"/v1/leases/{wrong}/{way}", {}, status=409)["error"]["code"], "lease_lost", wrong)
+                self.assertEqual(self.job(job)["status"], "running")
+            self.post(f"/v1/leases/{token}/complete", {"result": 1})
+            self.post(f"/v1/jobs/{own}/cancel")
+        self.a.rule("")
+
+    def test_a_lease_outlives_the_server(self):
+        job = self.submit({}, queue="gpu")["id"]
+        (leased,) = self.lease(visibility=600)
+        for kill in (False, True):
+            self.restart(kill)
+            self.post(f"/v1/leases/{leased['token']}/heartbeat", {"visibility": 600})
+        self.assertEqual(self.post(f"/v1/leases/{leased['token']}/complete", {})["id"], job)
+
     def test_the_order_is_priority_and_age_and_callers_take_turns(self):
         order = [self.submit({}, queue="gpu", priority=priority)["id"] for priority in (0, 5, 0, 9)]
         theirs = self.submit({}, queue="gpu", headers=NARROW)["id"]
@@ -115,8 +148,12 @@ class Leased(Jobs):
                                  ("complete", "reslt", {"reslt": 1}), ("fail", "error", {"error": "x"}), ("fail", "error.code", {"error": {"code": 1}}),
                                  ("fail", "retry_after", {"retry_after": -1}), ("release", "delay", {"delay": -1})):
             self.assertEqual(self.post(f"/v1/leases/{token}/{way}", body, status=400)["error"]["param"], field)
-        for wrong in ("x", token + "1x", token.split(".")[0]):
+        for wrong in ("x", token + "1x", token.split(".")[0], token.rpartition(".")[0], token[:-1] + "g", token.replace(".", "")):
             self.post(f"/v1/leases/{wrong}/heartbeat", {}, status=404)
+        for body in (b'{"result": "\xff\xfe"}', b'{"result": {"\xc3": 1}}'):
+            answer = self.server.post(f"/v1/leases/{token}/complete", body, headers=OPS)
+            self.assertEqual((answer.status, answer.error["param"]), (400, "result"), answer.body)
+        self.assertEqual(self.job(leased["job"]["id"])["status"], "running")
         self.post(f"/v1/leases/{token}/heartbeat", {}, APP, 403)
 
     def test_the_example_worker(self):

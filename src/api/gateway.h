@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "api/conversations.h"
 #include "api/deployment.h"
 #include "api/endpoint.h"
+#include "api/lease_tokens.h"
 #include "http/server.h"
 #include "jobs/service.h"
 #include "route/engine_slot.h"
@@ -62,10 +64,16 @@ class Gateway final : public http::Handler {
     server_ = &server;
     reloader_ = &reloader;
   }
-  // Where jobs are kept and run; must outlive the gateway's last request. Before the server starts.
-  void attach(jobs::Service& jobs) noexcept { jobs_ = &jobs; }
+  // Where jobs are kept and run, which must outlive the gateway's last request, and what their leases are
+  // named by. Before the server starts.
+  void attach(jobs::Service& jobs, const LeaseTokens& tokens) noexcept {
+    jobs_ = &jobs;
+    lease_tokens_.emplace(tokens);
+  }
   // Null: there are none here.
   [[nodiscard]] jobs::Service* jobs() const noexcept { return jobs_; }
+  // Where there are jobs.
+  [[nodiscard]] const LeaseTokens& lease_tokens() const { return lease_tokens_.value(); }
   // Told of each configuration that comes into force after the first; on the thread that deploys it. Before
   // anything deploys.
   void on_deployed(std::function<void(const config::Config&)> told) { deployed_ = std::move(told); }
@@ -104,6 +112,7 @@ class Gateway final : public http::Handler {
   std::atomic<const http::Server*> server_{nullptr};
   std::atomic<Reloader*> reloader_{nullptr};
   jobs::Service* jobs_ = nullptr;
+  std::optional<LeaseTokens> lease_tokens_;
   std::function<void(const config::Config&)> deployed_;
   std::mutex counted_mutex_;
   const void* counted_engine_ = nullptr;  // guarded by counted_mutex_, as what was counted of its cache

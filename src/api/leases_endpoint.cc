@@ -1,6 +1,5 @@
 // Workers elsewhere: POST /v1/queues/{queue}/lease takes jobs, /v1/leases/{token}/... says what became of
 // them.
-#include <charconv>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,7 +14,9 @@
 #include "api/job_reader.h"
 #include "api/job_wait.h"
 #include "api/json_body.h"
+#include "api/lease_tokens.h"
 #include "base/json_writer.h"
+#include "base/utf8.h"
 #include "jobs/retry_policy.h"
 #include "upstream/json_scanner.h"
 
@@ -33,21 +34,6 @@ store::Time microseconds(Duration time) noexcept {
   return std::chrono::duration_cast<std::chrono::microseconds>(time).count();
 }
 
-std::string token_of(const store::Job& job) { return fmt::format("{}.{}", to_string(job.id), job.fence); }
-
-// "<id of the job>.<fence>"
-std::optional<store::Lease> parse_token(std::string_view token) noexcept {
-  const std::size_t dot = token.find('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const std::optional<Uuid> id = parse_uuid(token.substr(0, dot));
-  store::Lease lease;
-  const char* end = token.data() + token.size();
-  const auto [at, error] = std::from_chars(token.data() + dot + 1, end, lease.fence);
-  if (!id || error != std::errc() || at != end) return std::nullopt;
-  lease.id = *id;
-  return lease;
-}
-
 // Everything in these bodies may be left out, and so may the body.
 Status parse_body(const Call& call, JsonBody& body, std::initializer_list<std::string_view> fields) {
   const std::string& text = call.request().body;
@@ -56,27 +42,30 @@ Status parse_body(const Call& call, JsonBody& body, std::initializer_list<std::s
   return body.check_fields(fields);
 }
 
-// The lease that the path names, of a worker who may have it.
-struct Holder {
-  jobs::Service* service = nullptr;
-  store::Lease lease;
-};
-Result<Holder> holder_of(const Gateway& gateway, const Call& call) {
-  Result<jobs::Service*> service = jobs_of(gateway);
-  if (!service) return std::unexpected(std::move(service.error()));
-  if (Status worker = check_worker(call); !worker) return std::unexpected(std::move(worker.error()));
-  const std::string token = path_argument(call);
-  const std::optional<store::Lease> lease = parse_token(token);
-  if (lease) return Holder{.service = *service, .lease = *lease};
-  return fail(ErrorCode::kNotFound, fmt::format("\"{}\" is no lease's token.", token.substr(0, 100)),
-              "token");
-}
-
 Status lost(Call& call) {
   return refuse(
       call, 409, "lease_lost",
       "This lease is no longer yours: it ran out, the job was cancelled, or it has ended. Drop what "
       "you have made of it.");
+}
+
+// The lease that the path names, of a worker who may have it.
+struct Holder {
+  jobs::Service* service = nullptr;
+  store::Lease lease;
+};
+Result<Holder> holder_of(const Gateway& gateway, Call& call) {
+  Result<jobs::Service*> service = jobs_of(gateway);
+  if (!service) return std::unexpected(std::move(service.error()));
+  if (Status worker = check_worker(call); !worker) return std::unexpected(std::move(worker.error()));
+  const std::string token = path_argument(call);
+  const std::optional<LeaseTokens::Read> read = gateway.lease_tokens().read(token);
+  if (!read) {
+    return fail(ErrorCode::kNotFound, fmt::format("\"{}\" is no lease's token.", token.substr(0, 100)),
+                "token");
+  }
+  if (!read->genuine) return std::unexpected(lost(call).error());
+  return Holder{.service = *service, .lease = read->lease};
 }
 
 // The job after a change, for the answer.
@@ -118,11 +107,13 @@ Result<LeaseRequest> read_lease_request(const Call& call, const config::JobQueue
                       .visibility = visibility->value_or(seconds(queue.visibility))};
 }
 
-void write_leases(const store::Claim::Reply& leased, store::Time until, std::string& out) {
+void write_leases(const LeaseTokens& tokens, const store::Claim::Reply& leased, store::Time until,
+                  std::string& out) {
   JsonWriter json(out);
   json.begin_object().key("object").string("list").key("data").begin_array();
   for (const store::Claim::Leased& each : leased) {
-    json.begin_object().key("token").string(token_of(each.job)).key("deadline");
+    const std::string token = tokens.make({.id = each.job.id, .fence = each.job.fence});
+    json.begin_object().key("token").string(token).key("deadline");
     write_time(json, until);
     json.key("job");
     write_job(json, each.job);
@@ -149,7 +140,7 @@ http::Task<Status> lease_from(Gateway& gateway, jobs::Service& service, Call& ca
     if (leased->empty()) end = co_await wait.wait(until_then);
     if (end == JobWait::End::kNews) continue;
     if (end == JobWait::End::kGone) co_return fail(ErrorCode::kCancelled, "The client went away.");
-    write_leases(*leased, until, call.response().body);
+    write_leases(gateway.lease_tokens(), *leased, until, call.response().body);
     co_return Status{};
   }
 }
@@ -209,13 +200,17 @@ http::Task<Status> complete_lease(Gateway& gateway, Call& call) {
   command.result.content_type = "application/json";
   command.result.body = "null";
   // As it was written: numbers keep their digits.
-  upstream::JsonScanner json(call.request().body);
+  const std::string& text = call.request().body;
+  upstream::JsonScanner json(text.empty() ? std::string_view("{}") : std::string_view(text));
   if (json.enter_object()) {
     for (upstream::JsonString key; json.next_member(key);) {
       const std::string_view value = json.skip();
       if (key.is("result")) command.result.body = value;
     }
   }
+  // What could be read above may have been repaired for it; what is kept is what was sent.
+  if (!json.at_end() || !is_valid_utf8(command.result.body))
+    co_return fail(ErrorCode::kInvalidInput, "\"result\" must be JSON in UTF-8.", "result");
   Result<Held> held = co_await holder->service->commit(std::move(command), call.exchange.loop());
   Status answered = co_await answer_held(*holder->service, call, holder->lease.id, std::move(held));
   co_return answered;

@@ -110,7 +110,6 @@ class Serving {
     gateway_->attach(*server_, *reloader_);
     if (jobs_) {
       if (Status restored = jobs_->restore(*gateway_); !restored) return restored;
-      gateway_->attach(jobs_->service());
     }
     server_->start();
     if (jobs_) {

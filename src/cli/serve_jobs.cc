@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "api/job_json.h"
+#include "api/lease_tokens.h"
 #include "store/sqlite/sqlite_store.h"
 
 namespace waybill::cli {
@@ -36,7 +37,11 @@ ServedJobs::ServedJobs(std::unique_ptr<store::Store> store, const config::Config
       service_(*store_, config.store, config.jobs, telemetry) {}
 
 Status ServedJobs::restore(api::Gateway& gateway) {
-  return api::SpendingBook::restore(*store_, gateway.accounts());
+  if (Status spent = api::SpendingBook::restore(*store_, gateway.accounts()); !spent) return spent;
+  const Result<api::LeaseTokens> tokens = api::LeaseTokens::restore(*store_);
+  if (!tokens) return std::unexpected(tokens.error());
+  gateway.attach(service_, *tokens);
+  return {};
 }
 
 Status ServedJobs::start(api::Gateway& gateway, http::Server& server, const config::Jobs& jobs) {

@@ -26,7 +26,8 @@ class ServedJobs {
                                                                 telemetry::Telemetry& telemetry);
 
   [[nodiscard]] jobs::Service& service() noexcept { return service_; }
-  // What callers had spent before; before anything serves.
+  // What callers had spent before, and by what the leases of workers are named; attaches the service. Before
+  // anything serves.
   [[nodiscard]] Status restore(api::Gateway& gateway);
   // Both outlive stop(). Fails where a webhook's secret cannot be read.
   [[nodiscard]] Status start(api::Gateway& gateway, http::Server& server, const config::Jobs& jobs);
