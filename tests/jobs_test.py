@@ -107,6 +107,12 @@ class Submitted(Jobs):
         for body in ("", "{", "[]", '{"request": {}} x', '{"request": ' + "[" * 600):
             answer = self.server.post("/v1/jobs", body, headers=APP)
             self.assertEqual((answer.status, answer.error["type"]), (400, "invalid_request_error"), body)
+        deep = "[" * 600 + "]" * 600
+        for body in ('{"request": ' + deep + '}', '{"queue": "gpu", "request": ' + deep + '}', '{"jobs": [{"request": ' + deep + '}]}'):
+            answer = self.server.post("/v1/jobs", body, headers=APP)
+            self.assertEqual(answer.status, 400)
+            self.assertIn("nested too deep", answer.error["message"])
+        self.assertIn("not valid JSON", self.server.post("/v1/jobs", '{"jobs": [{"request": }]}', headers=APP).error["message"])
         self.refused(400, "Idempotency-Key", headers={**APP, "Idempotency-Key": "x" * 256}, request=ASK)
         self.refused(400, "dedupe", headers={**APP, "Idempotency-Key": "x"}, request=ASK, dedupe={"document_id": "7"})
         self.assertEqual(self.server.get("/v1/jobs", headers=APP).json, {"object": "list", "data": [], "has_more": False, "next": None})

@@ -26,6 +26,18 @@ constexpr Duration kLongestWait = std::chrono::seconds(static_cast<int>(kMostWai
 
 TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 
+std::string_view queue_of(const http::Request& request) noexcept {
+  const std::string_view queue = request.header("x-waybill-queue");
+  return queue.empty() ? kDefaultQueue : queue;
+}
+
+// Whether the queue takes only what has a key, and the call has none.
+bool lacks_key(const jobs::Service& service, const http::Request& request) {
+  if (!request.header("idempotency-key").empty()) return false;
+  const auto queue = service.queue(queue_of(request));
+  return queue != nullptr && queue->require_idempotency_key;
+}
+
 Result<store::Submit> read_call(const Call& call, const jobs::Service& service, Operation operation) {
   const std::string& body = call.request().body;
   const JobSource source = job_source(call, service);
@@ -33,8 +45,7 @@ Result<store::Submit> read_call(const Call& call, const jobs::Service& service, 
     return std::unexpected(std::move(good.error()));
   if (Status good = check_call(operation, body, source); !good)
     return std::unexpected(std::move(good.error()));
-  const std::string_view queue = call.request().header("x-waybill-queue");
-  return job_of_call(operation, body, queue.empty() ? kDefaultQueue : queue, source);
+  return job_of_call(operation, body, queue_of(call.request()), source);
 }
 
 // As the call itself would have been answered.
@@ -117,6 +128,8 @@ http::Task<std::optional<Status>> promote(Gateway& gateway, Call& call, Operatio
   const Duration after = gateway.jobs()->settings()->promote_after;
   const std::optional<Duration> timeout = gateway_timeout(call.request());
   if (after == Duration::zero() || !timeout) co_return std::nullopt;
+  // It did not ask to become a job, and so is not refused for what only a job needs.
+  if (lacks_key(*gateway.jobs(), call.request())) co_return std::nullopt;
   if (predicted(*choice.model, lane_of(call.request())) <= std::min(after, *timeout)) co_return std::nullopt;
   Status status = co_await answer_as_job(gateway, call, operation, Duration::zero());
   co_return status;

@@ -71,11 +71,6 @@ Status read_fields(JsonScanner& json, Fields& fields) {
   return {};
 }
 
-std::unexpected<Error> malformed(const JsonScanner& json) {
-  return fail(ErrorCode::kInvalidInput,
-              fmt::format("The body is not valid JSON at byte {}; send one JSON object.", json.position()));
-}
-
 // One job of a request.
 class JobReader {
  public:
@@ -229,10 +224,7 @@ class JobReader {
     }
     if (idempotency_key.empty()) {
       if (!queue_->require_idempotency_key) return {};
-      return fail(ErrorCode::kInvalidInput,
-                  fmt::format("The queue \"{}\" takes jobs with an Idempotency-Key (or \"dedupe\") only.",
-                              queue_->name),
-                  "Idempotency-Key");
+      return key_needed(*queue_);
     }
     if (!index) {
       set(std::array{source_.caller_name(), idempotency_key});
@@ -279,6 +271,22 @@ class JobReader {
 Result<store::Submit> read_job(std::string_view raw, std::optional<std::size_t> index,
                                const JobSource& source) {
   return JobReader(source, raw).read(index);
+}
+
+std::unexpected<Error> malformed(const JsonScanner& json) {
+  return fail(ErrorCode::kInvalidInput,
+              json.too_deep() ? fmt::format("The JSON is nested too deep at byte {}: more than {} levels.",
+                                            json.position(), JsonScanner::kMaxDepth)
+                              : fmt::format("The body is not valid JSON at byte {}; send one JSON object.",
+                                            json.position()));
+}
+
+std::unexpected<Error> key_needed(const config::JobQueue& queue) {
+  return fail(ErrorCode::kInvalidInput,
+              fmt::format("The queue \"{}\" takes jobs with an Idempotency-Key (or, in /v1/jobs, \"dedupe\") "
+                          "only.",
+                          queue.name),
+              "Idempotency-Key");
 }
 
 Result<std::shared_ptr<const config::JobQueue>> find_queue(std::string_view name,

@@ -18,7 +18,7 @@ using upstream::JsonScanner;
 using upstream::JsonString;
 
 // The list of {"jobs": [...]}, raw; nothing: the body is one job.
-std::optional<std::string_view> list_of(std::string_view body) {
+Result<std::optional<std::string_view>> list_of(std::string_view body) {
   if (body.find("\"jobs\"") == std::string_view::npos) return std::nullopt;
   JsonScanner json(body);
   std::optional<std::string_view> list;
@@ -27,7 +27,7 @@ std::optional<std::string_view> list_of(std::string_view body) {
     const std::string_view value = json.skip();
     if (key.is("jobs")) list = value;
   }
-  if (!json.at_end()) return std::nullopt;
+  if (list && !json.at_end()) return malformed(json);
   return list;
 }
 
@@ -66,7 +66,9 @@ Result<JobRequest> read_job_request(std::string_view body, const JobSource& sour
   JobRequest request;
   if (Status good = check_idempotency_key(source.idempotency_key); !good)
     return std::unexpected(std::move(good.error()));
-  const std::optional<std::string_view> list = list_of(body);
+  const Result<std::optional<std::string_view>> found = list_of(body);
+  if (!found) return std::unexpected(found.error());
+  const std::optional<std::string_view> list = *found;
   if (!list) {
     Result<store::Submit> job = read_job(body, std::nullopt, source);
     if (!job) return std::unexpected(std::move(job.error()));
@@ -110,6 +112,7 @@ Result<store::Submit> job_of_call(upstream::Operation operation, std::string_vie
                     queue),
         "x-waybill-queue");
   }
+  if (settings.require_idempotency_key && source.idempotency_key.empty()) return key_needed(settings);
   store::Submit submit;
   submit.queue = settings.name;
   submit.caller = source.caller_name();

@@ -12,6 +12,18 @@ namespace {
 
 constexpr std::int64_t kLongest = 86'400;  // seconds; whoever waits is told sooner
 
+// Where the first preference of a list ends: at a comma that no quotes are around, or with the list. npos:
+// its quotes do not end.
+std::size_t end_of_first(std::string_view list) noexcept {
+  bool quoted = false;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] == '"') quoted = !quoted;
+    if (list[i] == '\\' && quoted) ++i;
+    if (i < list.size() && list[i] == ',' && !quoted) return i;
+  }
+  return quoted ? std::string_view::npos : list.size();
+}
+
 void take(std::string_view one, Preference& preference, bool& async_seen, bool& wait_seen) {
   one = trimmed(one.substr(0, one.find(';')));  // parameters mean nothing to us
   const std::size_t equals = one.find('=');
@@ -41,9 +53,10 @@ Preference read_preference(const http::Request& request) {
   for (const http::Header& header : request.headers) {
     if (!http::equal_names(header.name, "prefer")) continue;
     for (std::string_view rest = header.value; !rest.empty();) {
-      const std::string_view one = rest.substr(0, rest.find(','));
-      rest.remove_prefix(std::min(rest.size(), one.size() + 1));
-      take(one, preference, async_seen, wait_seen);
+      const std::size_t end = end_of_first(rest);
+      if (end == std::string_view::npos) break;
+      take(rest.substr(0, end), preference, async_seen, wait_seen);
+      rest.remove_prefix(std::min(rest.size(), end + 1));
     }
   }
   return preference;

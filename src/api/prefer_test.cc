@@ -40,6 +40,14 @@ TEST(Prefer, WhatCannotBeReadIsLeftAside) {
        {"wait", "wait=", "wait=soon", "wait=-1", "wait=1.5", "wait=1s", ",,;=", "="})
     EXPECT_FALSE(read({value}).wait) << value;
   EXPECT_FALSE(read({"respond-asynchronously"}).respond_async);
+  EXPECT_FALSE(read({R"(foo="unterminated, respond-async)"}).respond_async);
+}
+
+TEST(Prefer, CommasInQuotesAreText) {
+  EXPECT_FALSE(read({R"(foo="a, respond-async")"}).respond_async);
+  EXPECT_FALSE(read({R"(foo="a\", respond-async, \"b")"}).respond_async);
+  EXPECT_TRUE(read({R"(foo="a\\", respond-async)"}).respond_async);
+  EXPECT_EQ(read({R"(foo="a,b"; x=",", wait=4)"}).wait, Duration(seconds(4)));
 }
 
 TEST(Prefer, SaysWhatWasApplied) {

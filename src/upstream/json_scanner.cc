@@ -273,7 +273,11 @@ std::string_view JsonScanner::skip() noexcept {
   for (;; c = look()) {
     if (c == '{' || c == '[') {
       const bool object = c == '{';
-      if (depth == kMaxDepth) return fail(), std::string_view();
+      if (depth == kMaxDepth) {
+        too_deep_ = true;
+        fail();
+        return {};
+      }
       ++at_;
       c = look();
       if (c != (object ? '}' : ']')) {

@@ -67,6 +67,8 @@ class JsonScanner {
   // The one value has been passed over, and only white space follows. (A failure if not.)
   [[nodiscard]] bool at_end() noexcept;
   [[nodiscard]] bool failed() const noexcept { return failed_; }
+  // It failed because of more than kMaxDepth levels.
+  [[nodiscard]] bool too_deep() const noexcept { return too_deep_; }
   // Where it failed, or is.
   [[nodiscard]] std::size_t position() const noexcept { return position_of(failed_ ? failed_at_ : at_); }
 
@@ -94,6 +96,7 @@ class JsonScanner {
   const char* failed_at_ = nullptr;
   bool fresh_ = false;  // an object or array has been entered, and nothing of it read
   bool failed_ = false;
+  bool too_deep_ = false;
 };
 
 // The raw text of a number as a whole one: "12", "12.0", "1.2e1". Nothing when it is negative, has a
