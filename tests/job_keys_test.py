@@ -200,6 +200,40 @@ class Durable(Jobs):
         self.assertEqual((again.status, self.a.settled()["started"]), (200, 2), again.body)
 
 
+    def test_the_record_of_a_call_is_no_job(self):
+        jobs = [self.submit(queue="gpu", request={})["id"] for _ in range(2)]
+        self.a.rule("hang=headers")
+        with Call(self.server.port, ASK, ["authorization: Bearer app-key", "idempotency-key: record"]):
+            self.a.wait_for(lambda calls: calls["in_flight"] == 1)
+            jobs.append(self.submit(queue="gpu", request={})["id"])
+            (record,) = self.server.get("/v1/jobs?queue=(calls)", headers=APP).json["data"]
+            for method, path, code in (("POST", "/cancel", "job_not_cancellable"), ("POST", "/retry", "job_not_retryable"),
+                                       ("DELETE", "", "job_not_ended")):
+                answer = self.server.ask(method, f"/v1/jobs/{record['id']}{path}", headers=APP)
+                self.assertEqual((answer.status, answer.error["code"]), (409, code), answer.body)
+                self.assertIn("record of a call", answer.error["message"])
+            self.assertEqual(self.job(record["id"])["status"], "running")
+            self.assertEqual(self.a.calls()["in_flight"], 1)
+            pages, after = [], ""
+            for headers in APP, OPS:
+                self.assertEqual([job["id"] for job in self.server.get("/v1/jobs", headers=headers).json["data"]], jobs[::-1])
+            while after is not None:
+                page = self.server.get(f"/v1/jobs?limit=1{after and '&after=' + after}", headers=APP).json
+                pages += [job["id"] for job in page["data"]]
+                after = page["next"]
+            self.assertEqual(pages, jobs[::-1], "page by page")
+            self.server.kill()
+        self.a.settled()
+        self.start()
+        self.assertEqual(self.ended(record["id"])["status"], "dead")
+        self.assertEqual(self.server.get("/v1/dead-letters", headers=APP).json["data"], [])
+        dead = self.server.get("/v1/dead-letters?queue=(calls)", headers=APP).json["data"]
+        self.assertEqual([job["id"] for job in dead], [record["id"]])
+        self.refused(400, "queue", path="/v1/dead-letters/redrive", headers=OPS, queue="(calls)")
+        self.assertEqual(self.post("/v1/dead-letters/redrive", {"ids": [record["id"]]})["count"], 0)
+        self.assertEqual(self.server.ask("DELETE", f"/v1/jobs/{record['id']}", headers=APP).status, 200, "it has ended")
+
+
 class Refusing(Jobs):
     more = JOBS.replace("  max_jobs_per_call", "  wait_for_same_key: false\n  max_jobs_per_call")
 
@@ -259,6 +293,22 @@ class Preferred(Jobs):
         self.assertEqual(answer.json["choices"][0]["message"]["content"], words())
         self.assertEqual(self.a.settled()["started"], 1)
 
+    def test_a_queue_may_ask_for_keys(self):
+        keyed = {"x-waybill-queue": "keyed"}
+        answer = self.ask("respond-async", **keyed)
+        self.assertEqual((answer.status, answer.error["param"]), (400, "Idempotency-Key"), answer.body)
+        self.assertIn('"keyed"', answer.error["message"])
+        answer = self.ask("respond-async, wait=30", **keyed, **{"Idempotency-Key": "p2"})
+        self.assertEqual(answer.status, 200, answer.body)
+        self.assertEqual(self.a.settled()["started"], 1)
+
+    def test_what_is_in_quotes_is_no_preference(self):
+        for prefer in ('foo="unterminated, respond-async', 'foo="a, respond-async"'):
+            answer = self.ask(prefer)
+            self.assertEqual(answer.status, 200, prefer)
+            self.assertNotIn("preference-applied", answer.headers)
+        self.assertEqual(self.ask('foo="a, b", respond-async').status, 202)
+
     def test_other_preferences_are_left_aside(self):
         answer = self.ask("return=minimal, wait=5")
         self.assertEqual(answer.status, 200)
@@ -276,6 +326,8 @@ class Promoted(Jobs):
         self.assertEqual(answer.status, 202, answer.body)
         self.assertEqual(self.ended(answer.json["id"])["status"], "completed")
         self.assertEqual(self.server.post("/v1/chat/completions", ASK, headers=APP).status, 200, "who said nothing waits")
+        waits = {**APP, "x-waybill-gateway-timeout-ms": "60000", "x-waybill-queue": "keyed"}
+        self.assertEqual(self.server.post("/v1/chat/completions", ASK, headers=waits).status, 200, "its queue takes none without a key")
 
 
 if __name__ == "__main__":

@@ -103,6 +103,13 @@ class Listening(Sockets):
             self.assertEqual({each for each, _ in told}, jobs)
             self.assertEqual([cursor for _, cursor in told], sorted({cursor for _, cursor in told}))
             self.nothing(socket)
+        self.subscribe(queue, queue="(calls)")
+        keyed = self.server.post("/v1/chat/completions", ASK, headers={**APP, "Idempotency-Key": "told"})
+        self.assertEqual(keyed.status, 200)
+        (record,) = self.server.get("/v1/jobs?queue=(calls)", headers=APP).json["data"]
+        self.assertEqual(self.ends(queue, 1)[0][0], record["id"], "who asks for the records of calls")
+        for socket in everything, own:
+            self.nothing(socket)
         self.say(own, type="unsubscribe", all=True)
         self.hear(own, "unsubscribed")
         self.cancel(*self.held())

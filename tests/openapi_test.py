@@ -343,6 +343,8 @@ class Statuses(blackbox.Case):
             held.start()
             mock.wait_for(lambda calls: calls["in_flight"] > before)
             ask("POST", path, 409, headers=key, body={"model": model, **asked})
+            (record,) = ask("GET", "/v1/jobs?queue=(calls)&status=running", 200).json()["data"]
+            ask("POST", f"/v1/jobs/{record['id']}/cancel", 409, "/v1/jobs/{id}/cancel")
             mock.rule("")
             mock.stop()
             held.join()
@@ -373,7 +375,8 @@ class Statuses(blackbox.Case):
             (leased,) = lease(200).json()["data"]
             ask("POST", f"/v1/leases/{leased['token']}/{way}", 200, path, headers=ops, body={})
             ask("POST", f"/v1/leases/{leased['token']}x/{way}", 404, path, headers=ops, body={})
-            ask("POST", f"/v1/leases/{leased['token']}0/{way}", 409, path, headers=ops, body={})
+            other = "1" if leased["token"].endswith("0") else "0"
+            ask("POST", f"/v1/leases/{leased['token'][:-1]}{other}/{way}", 409, path, headers=ops, body={})
             ask("POST", f"/v1/leases/{leased['token']}/{way}", 400, path, headers=ops, body={"x": 1})
             ask("POST", f"/v1/leases/{leased['token']}/{way}", 401, path, headers=NOBODY, body={})
             ask("POST", f"/v1/leases/{leased['token']}/{way}", 403, path, headers=own, body={})

@@ -58,6 +58,11 @@ Result<RedriveRequest> read_redrive(const Call& call) {
   const auto queue = body.text("queue"), code = body.text("error_code");
   if (!queue) return std::unexpected(queue.error());
   if (!code) return std::unexpected(code.error());
+  if (*queue == jobs::kCallQueue) {
+    return fail(ErrorCode::kInvalidInput,
+                "No worker takes the records of calls that their own connections made; send the calls again.",
+                "queue");
+  }
   if (*queue) wanted.command.queue = std::string(**queue);
   if (*code) wanted.command.error_code = std::string(**code);
   const auto max = body.integer("max", 1, kMostRedriven);

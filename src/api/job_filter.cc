@@ -36,7 +36,11 @@ Result<store::JobFilter> read_job_filter(const Call& call) {
           "status");
     }
   }
-  if (http::query_parameter(query, "queue", text)) filter.queue = text;
+  if (http::query_parameter(query, "queue", text)) {
+    filter.queue = text;
+  } else {
+    filter.excluded_queue = jobs::kCallQueue;
+  }
   if (!sees_all(call)) filter.caller = call.caller->name;
   for (std::string_view rest = query; !rest.empty();) {
     const std::string_view pair = rest.substr(0, rest.find('&'));

@@ -9,9 +9,9 @@
 
 namespace waybill::api {
 
-// status, queue, metadata.NAME, after, limit; of the caller's own jobs, but for those who see all. The limit
-// is one more than was asked for, so that it is known whether there are more. kInvalidInput names the
-// parameter.
+// status, queue, metadata.NAME, after, limit; of the caller's own jobs, but for those who see all; records of
+// calls (jobs::kCallQueue) only where their queue is named. The limit is one more than was asked for, so that
+// it is known whether there are more. kInvalidInput names the parameter.
 [[nodiscard]] Result<store::JobFilter> read_job_filter(const Call& call);
 
 }  // namespace waybill::api

@@ -122,7 +122,7 @@ Status JobListener::subscribe(const JsonBody& body) {
     members = R"("all":true)";
   } else if (*queue) {
     const std::string name(**queue);
-    if (name.empty() || service_.queue(name) == nullptr)
+    if (name.empty() || (name != jobs::kCallQueue && service_.queue(name) == nullptr))
       return fail(ErrorCode::kNotFound, fmt::format("There is no queue \"{}\".", name.substr(0, 100)),
                   "queue");
     watch_all(name);
@@ -171,6 +171,7 @@ Status JobListener::unsubscribe(const JsonBody& body) {
 
 void JobListener::heard(const store::Change& change, bool by_id) {
   if (change.events || change.removed || !may_hear(change.caller)) return;
+  if (!by_id && !is_asked_for(change.queue)) return;
   if (!is_terminal(change.state)) {
     if (changed_.insert(change.id).second) push({.kind = Item::Kind::kChange, .id = change.id});
     return;
@@ -327,7 +328,8 @@ http::Task<> JobListener::begin(Item item) {
 
 bool JobListener::listens_to(const store::Ending& ending) const {
   if (!may_hear(ending.caller)) return false;
-  return queues_.contains("") || queues_.contains(ending.queue) || jobs_.contains(ending.id);
+  return jobs_.contains(ending.id) || queues_.contains(ending.queue) ||
+         (queues_.contains("") && is_asked_for(ending.queue));
 }
 
 // All endings after that one which it listens to, up to the latest; those that come later are news.

@@ -84,6 +84,10 @@ class JobListener {
   http::Task<bool> resume_page(std::vector<store::Ending> page);
   void send_job(const store::Job& job);
   [[nodiscard]] bool may_hear(std::string_view owner) const noexcept { return sees_all_ || owner == caller_; }
+  // "all" are the jobs; the records of calls are told of where their queue is named.
+  [[nodiscard]] bool is_asked_for(const std::string& queue) const {
+    return queue != jobs::kCallQueue || queues_.contains(queue);
+  }
   [[nodiscard]] bool listens_to(const store::Ending& ending) const;
   [[nodiscard]] bool is_over() const noexcept { return stopping_ || !socket_.is_open(); }
 

@@ -189,11 +189,24 @@ http::Task<Status> job_result(Gateway& gateway, Call& call) {
   co_return answered;
 }
 
+namespace {
+
+// The record of a call that is under way is its connection's: without it the call could be made twice.
+Status check_not_in_call(Call& call, const store::Job& job, std::string_view code) {
+  if (job.queue != jobs::kCallQueue || is_terminal(job.state)) return {};
+  return refuse(call, 409, code,
+                "This is the record of a call that is under way; it ends with its own connection.");
+}
+
+}  // namespace
+
 http::Task<Status> cancel_job(Gateway& gateway, Call& call) {
   Result<jobs::Service*> service = jobs_of(gateway);
   if (!service) co_return std::unexpected(std::move(service.error()));
   Result<store::Job> job = co_await find_job(**service, call);
   if (!job) co_return std::unexpected(std::move(job.error()));
+  if (Status job_it_is = check_not_in_call(call, *job, "job_not_cancellable"); !job_it_is)
+    co_return job_it_is;
   const store::Cancel command = {.id = job->id};
   Result<store::Cancel::Reply> done = co_await (*service)->commit(command, call.exchange.loop());
   if (!done) co_return std::unexpected(std::move(done.error()));
@@ -233,6 +246,7 @@ http::Task<Status> delete_job(Gateway& gateway, Call& call) {
   if (!service) co_return std::unexpected(std::move(service.error()));
   Result<store::Job> job = co_await find_job(**service, call);
   if (!job) co_return std::unexpected(std::move(job.error()));
+  if (Status job_it_is = check_not_in_call(call, *job, "job_not_ended"); !job_it_is) co_return job_it_is;
   const store::Remove command = {.id = job->id};
   Result<store::Remove::Reply> done = co_await (*service)->commit(command, call.exchange.loop());
   if (!done) co_return std::unexpected(std::move(done.error()));

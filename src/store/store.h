@@ -26,6 +26,7 @@ struct Committed {
 struct JobFilter {
   std::optional<State> state;
   std::optional<std::string> queue, caller;
+  std::optional<std::string> excluded_queue;  // where no queue is named: not the jobs of this one
   std::vector<std::pair<std::string, std::string>> metadata;  // all of them equal
   std::optional<Uuid> after;                                  // older than this one
   std::size_t limit = 20;

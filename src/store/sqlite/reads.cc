@@ -104,13 +104,16 @@ std::vector<Job> read_list(Reader& reader, const JobFilter& filter) {
   if (filter.queue && !(queue = reader.names().find(*filter.queue))) return jobs;
   if (filter.caller && !(caller = reader.names().find(*filter.caller))) return jobs;
   if (filter.state) state = stored_state(*filter.state);
+  // A queue of which the store has never heard excludes nothing.
+  const bool excludes =
+      !queue && filter.excluded_queue && (queue = reader.names().find(*filter.excluded_queue));
   // There are no more than the counters say: the search ends when it has found them all.
   std::int64_t most = 0;
   {
-    Statement& count = reader.statement(
-        "SELECT sum(jobs) FROM depths WHERE (?1 IS NULL OR queue = ?1) AND (?2 IS NULL OR caller = ?2) AND "
-        "(?3 IS NULL "
-        "OR state = ?3)");
+    Statement& count = reader.statement(fmt::format(
+        "SELECT sum(jobs) FROM depths WHERE (?1 IS NULL OR queue {} ?1) AND (?2 IS NULL OR caller = ?2) AND "
+        "(?3 IS NULL OR state = ?3)",
+        excludes ? "<>" : "="));
     Rows rows = count.rows(queue, caller, state);
     if (rows.next()) most = rows.integer(0);
   }
@@ -123,7 +126,7 @@ std::vector<Job> read_list(Reader& reader, const JobFilter& filter) {
       state && *state != stored_state(State::kCompleted) && *state >= stored_state(State::kHeld);
   if (unfulfilled) sql += " AND j.state IN (5, 7, 8, 9, 10)";  // as the index says it
   sql += state ? " AND j.state = ?4" : " AND ?4 IS NULL";
-  sql += queue ? " AND j.queue = ?2" : " AND ?2 IS NULL";
+  sql += !queue ? " AND ?2 IS NULL" : excludes ? " AND j.queue <> ?2" : " AND j.queue = ?2";
   sql += caller ? " AND j.caller = ?3" : " AND ?3 IS NULL";
   for (std::size_t i = 0; i < filter.metadata.size(); ++i) {
     sql +=
