@@ -351,7 +351,7 @@ class CuttingProxy:
                 head = b""
                 while b"\r\n\r\n" not in head:
                     head += client.recv(65536)
-                server.sendall(head)
+                server.sendall(head.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
                 left = self.size if self.connections <= self.times else 1 << 30
                 while left > 0 and (block := server.recv(min(left, 65536))):
                     left -= len(block)

@@ -162,7 +162,7 @@ class Submission {
       // them once.
       const bool is_sent = answer || error.field != kServerOption;
       const bool may_repeat = answer || !is_sent || !options_.idempotency_key.empty();
-      if (is_sent) patience_.met();
+      if (!answer && is_sent) patience_.met();
       if (may_repeat && patience_.wait_after(error)) continue;
       if (!may_repeat) {
         error.message +=
