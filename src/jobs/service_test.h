@@ -31,10 +31,11 @@ class BreakableStore final : public store::Store {
 
   std::atomic<bool> broken{false};
 
-  Result<store::Committed> commit(std::span<const store::Command> commands, store::Time now) override {
+  Result<store::Committed> apply(std::span<const store::Command> commands, store::Time now) override {
     if (broken) return fail(ErrorCode::kStoreUnavailable, "the disk is full");
-    return to_.commit(commands, now);
+    return to_.apply(commands, now);
   }
+  Status flush() override { return to_.flush(); }
   Result<std::optional<store::Job>> find(const Uuid& id) override { return to_.find(id); }
   Result<std::optional<std::string>> body(const Uuid& id) override { return to_.body(id); }
   Result<std::optional<store::JobResult>> result(const Uuid& id) override { return to_.result(id); }

@@ -75,18 +75,28 @@ struct StoreStats {
   std::uint64_t blobs = 0, blob_bytes = 0;
 };
 
-// Commands of one transaction follow each other as if each were alone. commit() blocks until the disk has it
-// (fsync), is used by one thread at a time, and is all or nothing: after an error nothing of the batch has
-// happened. Without commands it writes a mark and flushes it: whether the disk takes anything at all; a
-// transaction that changes nothing does neither. Once the disk is known to lose writes, every commit fails
+// Commands of one transaction follow each other as if each were alone. apply() is used by one thread at a
+// time, and is all or nothing: after an error nothing of the batch has happened. Without commands it writes a
+// mark: whether the disk takes anything at all; a transaction that changes nothing writes nothing. What was
+// applied is seen by all that is applied and read after it, and is on disk (fsync) once a flush() that began
+// later has returned: nobody may be told of it before. flush() runs beside all else; after an error of it,
+// what was not flushed may or may not have happened. Once the disk is known to lose writes, everything fails
 // with kStoreUnavailable, until another store is opened; where it was only full, the next may succeed.
 //
-// Reads are thread-safe, block, never wait for the writer, and see what was committed when they begin.
+// Reads are thread-safe, block, never wait for the writer, and see what was applied when they begin.
 class Store {
  public:
   virtual ~Store() = default;
 
-  [[nodiscard]] virtual Result<Committed> commit(std::span<const Command> commands, Time now) = 0;
+  [[nodiscard]] virtual Result<Committed> apply(std::span<const Command> commands, Time now) = 0;
+  [[nodiscard]] virtual Status flush() = 0;
+  // Both, one after the other.
+  [[nodiscard]] Result<Committed> commit(std::span<const Command> commands, Time now) {
+    Result<Committed> committed = apply(commands, now);
+    if (!committed) return committed;
+    if (Status flushed = flush(); !flushed) return std::unexpected(std::move(flushed.error()));
+    return committed;
+  }
 
   [[nodiscard]] virtual Result<std::optional<Job>> find(const Uuid& id) = 0;
   [[nodiscard]] virtual Result<std::optional<std::string>> body(const Uuid& id) = 0;

@@ -1,4 +1,5 @@
-// The one thread that writes to a store, and makes one transaction of all that waits.
+// The one thread that writes to a store, and makes one transaction of all that waits; and another that
+// flushes what was written, while the first goes on with what has come meanwhile.
 #pragma once
 
 #include <chrono>

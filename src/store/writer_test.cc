@@ -20,7 +20,8 @@ namespace {
 // Remembers what was committed; refuses, or waits, as it is told.
 class FakeStore final : public Store {
  public:
-  Result<Committed> commit(std::span<const Command> commands, Time now) override {
+  Status flush() override { return {}; }
+  Result<Committed> apply(std::span<const Command> commands, Time now) override {
     std::unique_lock lock(mutex_);
     ++inside_;
     changed_.notify_all();

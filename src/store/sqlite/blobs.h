@@ -23,6 +23,7 @@ class Blobs {
 
   // The steps of a transaction: before it is committed, after that, or after it was rolled back.
   void sync();
+  [[nodiscard]] bool drops_files() const noexcept { return !unused_.empty(); }  // in committed()
   void committed();
   void rolled_back();
 

@@ -42,6 +42,7 @@ class Commands {
 
   // The last step before a transaction is committed, and the first after that.
   void flush();
+  [[nodiscard]] bool drops_files() const noexcept { return blobs_.drops_files(); }  // in committed()
   [[nodiscard]] std::vector<Change> committed();
   void rolled_back();
 

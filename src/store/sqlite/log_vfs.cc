@@ -17,8 +17,10 @@ constexpr std::size_t kAlignment = alignof(std::max_align_t);
 
 // The file of the VFS beneath lies behind it.
 struct LogFile : sqlite3_file {
+  LogVfs* vfs = nullptr;
   std::string pending;     // bytes that are not written yet
   sqlite3_int64 from = 0;  // where they belong
+  bool header = false;     // it was written, and not flushed yet
 };
 
 constexpr std::size_t kBehind = (sizeof(LogFile) + kAlignment - 1) / kAlignment * kAlignment;
@@ -27,7 +29,7 @@ LogFile& log_of(sqlite3_file* file) noexcept { return *static_cast<LogFile*>(fil
 sqlite3_file* beneath(sqlite3_file* file) noexcept {
   return reinterpret_cast<sqlite3_file*>(reinterpret_cast<std::byte*>(file) + kBehind);
 }
-sqlite3_vfs* beneath(sqlite3_vfs* vfs) noexcept { return static_cast<sqlite3_vfs*>(vfs->pAppData); }
+sqlite3_vfs* beneath(sqlite3_vfs* vfs) noexcept { return static_cast<LogVfs*>(vfs->pAppData)->beneath(); }
 
 int write_pending(sqlite3_file* file) {
   LogFile& log = log_of(file);
@@ -41,6 +43,7 @@ int write_pending(sqlite3_file* file) {
 
 int log_write(sqlite3_file* file, const void* data, int size, sqlite3_int64 at) {
   LogFile& log = log_of(file);
+  if (at == 0) log.header = true;
   const bool goes_on = at == log.from + static_cast<sqlite3_int64>(log.pending.size());
   if (!goes_on || log.pending.size() + static_cast<std::size_t>(size) > kMostPending) {
     if (const int code = write_pending(file); code != SQLITE_OK) return code;
@@ -66,6 +69,12 @@ int log_truncate(sqlite3_file* file, sqlite3_int64 size) {
 
 int log_sync(sqlite3_file* file, int flags) {
   if (const int code = write_pending(file); code != SQLITE_OK) return code;
+  LogFile& log = log_of(file);
+  if (log.vfs->puts_off() && !log.header) {
+    log.vfs->put_off();
+    return SQLITE_OK;
+  }
+  log.header = false;
   return beneath(file)->pMethods->xSync(beneath(file), flags);
 }
 
@@ -76,6 +85,7 @@ int log_size(sqlite3_file* file, sqlite3_int64* size) {
 
 // What is pending was never flushed: no transaction needs it.
 int log_close(sqlite3_file* file) {
+  log_of(file).vfs->opened(nullptr);
   const int code = beneath(file)->pMethods->xClose(beneath(file));
   log_of(file).~LogFile();
   return code;
@@ -119,12 +129,14 @@ const sqlite3_io_methods kLogMethods = {
 int open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* flags_out) {
   sqlite3_vfs* under = beneath(vfs);
   if ((flags & SQLITE_OPEN_WAL) == 0) return under->xOpen(under, name, file, flags, flags_out);
-  new (file) LogFile{};
+  LogVfs* self = static_cast<LogVfs*>(vfs->pAppData);
+  (new (file) LogFile{})->vfs = self;
   file->pMethods = nullptr;
   beneath(file)->pMethods = nullptr;
   const int code = under->xOpen(under, name, beneath(file), flags, flags_out);
   if (beneath(file)->pMethods != nullptr) {
     file->pMethods = &kLogMethods;  // SQLite closes it, where opening failed too
+    if (code == SQLITE_OK) self->opened(file);
   } else {
     log_of(file).~LogFile();
   }
@@ -140,14 +152,14 @@ auto pass_on(sqlite3_vfs* vfs, Arguments... arguments) {
 
 }  // namespace
 
-LogVfs::LogVfs(const char* beneath) {
-  sqlite3_vfs* under = sqlite3_vfs_find(beneath);
+LogVfs::LogVfs(const char* beneath) : beneath_(sqlite3_vfs_find(beneath)) {
+  sqlite3_vfs* under = beneath_;
   WAYBILL_CHECK(under != nullptr);
   name_ = fmt::format("waybill-log-{}", static_cast<const void*>(this));
   vfs_ = *under;
   vfs_.zName = name_.c_str();
   vfs_.pNext = nullptr;
-  vfs_.pAppData = under;
+  vfs_.pAppData = this;
   vfs_.szOsFile = static_cast<int>(kBehind) + under->szOsFile;
   vfs_.xOpen = open;
   vfs_.xDelete = pass_on<&sqlite3_vfs::xDelete>;
@@ -162,6 +174,14 @@ LogVfs::LogVfs(const char* beneath) {
     vfs_.xCurrentTimeInt64 = pass_on<&sqlite3_vfs::xCurrentTimeInt64>;
   if (vfs_.iVersion > 2) vfs_.iVersion = 2;
   sqlite3_vfs_register(&vfs_, 0);
+}
+
+int LogVfs::flush() {
+  if (!unflushed_.exchange(false)) return SQLITE_OK;
+  sqlite3_file* file = log_;
+  if (file == nullptr) return SQLITE_OK;  // closed, and merged by that
+  sqlite3_file* to = waybill::store::sqlite::beneath(file);
+  return to->pMethods->xSync(to, SQLITE_SYNC_NORMAL);
 }
 
 LogVfs::~LogVfs() { sqlite3_vfs_unregister(&vfs_); }

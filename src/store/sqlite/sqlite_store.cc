@@ -33,7 +33,8 @@ class SqliteStore final : public Store {
   // What is left of opening: kept numbers, this opening's own, the thread for checkpoints.
   [[nodiscard]] Status begin();
 
-  Result<Committed> commit(std::span<const Command> commands, Time now) override;
+  Result<Committed> apply(std::span<const Command> commands, Time now) override;
+  Status flush() override;
 
   Result<std::optional<Job>> find(const Uuid& id) override;
   Result<std::optional<std::string>> body(const Uuid& id) override;
@@ -66,6 +67,7 @@ class SqliteStore final : public Store {
   Commands commands_;
   std::int64_t log_pages_ = 0;
 
+  std::mutex flushing_;
   mutable std::mutex broken_mutex_;
   std::optional<Error> broken_;  // guarded by broken_mutex_
   std::atomic<bool> is_broken_{false};
@@ -120,12 +122,13 @@ Status SqliteStore::begin() {
   return {};
 }
 
-Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time now) {
+Result<Committed> SqliteStore::apply(std::span<const Command> commands, Time now) {
   if (is_broken_.load(std::memory_order_acquire)) return std::unexpected(*broken());
   Committed committed;
   committed.replies.reserve(commands.size());
   std::unique_lock turn = checkpointer_->turn();
   const std::int64_t changed_before = sqlite3_total_changes64(connection_->handle());
+  vfs_->put_off_flushes(true);
   begin_.run();
   for (const Command& command : commands) {
     committed.replies.push_back(commands_.apply(command, now));
@@ -134,12 +137,31 @@ Result<Committed> SqliteStore::commit(std::span<const Command> commands, Time no
   if (commands.empty()) commands_.mark();
   commands_.flush();
   commit_.run();
+  vfs_->put_off_flushes(false);
   if (connection_->failed()) return std::unexpected(roll_back());
   committed.wrote = sqlite3_total_changes64(connection_->handle()) != changed_before;
   turn.unlock();
+  if (commands_.drops_files()) {  // which must be there for as long as the disk says that they are needed
+    if (Status flushed = flush(); !flushed) return std::unexpected(std::move(flushed.error()));
+  }
   committed.changes = commands_.committed();
   checkpointer_->grew(log_pages_);
   return committed;
+}
+
+Status SqliteStore::flush() {
+  if (is_broken_.load(std::memory_order_acquire)) return std::unexpected(*broken());
+  const std::lock_guard lock(flushing_);  // apply() may have to flush too
+  const int code = vfs_->flush();
+  if (code == SQLITE_OK) return {};
+  Error error = {
+      ErrorCode::kStoreUnavailable,
+      fmt::format("cannot flush the log of {} ({}); the disk may have lost writes: see to it, then "
+                  "restart",
+                  options_.path.string(), code),
+      {}};
+  broke(error);
+  return std::unexpected(std::move(error));
 }
 
 Error SqliteStore::roll_back() {
