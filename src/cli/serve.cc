@@ -272,8 +272,9 @@ void add_serve(CLI::App& app) {
       {.name = "serve",
        .summary = "answer over HTTP",
        .details =
-           "Serves POST /route, /v1/route and /v1/embeddings, GET /v1/models, /health, /ready, /metrics, "
-           "/v1/requests and /v1/ledger; /docs describes them all. SIGHUP, or a change of the file, puts "
+           "Serves decisions (/route), calls to models (/v1/chat/completions, /v1/embeddings), jobs "
+           "(/v1/jobs), and what tells of them (/metrics, /v1/requests, /v1/ledger); /docs describes them "
+           "all. SIGHUP, or a change of the file, puts "
            "another configuration into force without losing a request; SIGTERM and SIGINT finish what is "
            "under way (server.drain_timeout) and end.",
        .examples = "waybill serve\n"
