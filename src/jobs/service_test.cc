@@ -30,11 +30,12 @@ TEST_F(ServiceTest, RunsWhatIsSubmittedAndKeepsItsAnswer) {
   EXPECT_EQ((*result)->body, "{\"said\":200}");
   EXPECT_EQ((*result)->content_type, "application/json");
   EXPECT_EQ((*result)->facts, "{\"model\":\"m\"}");
-  EXPECT_EQ(metric("waybill_jobs_submitted_total{queue=\"q\"}"), 20);
-  EXPECT_EQ(metric("waybill_jobs_finished_total{queue=\"q\",state=\"completed\"}"), 20);
-  EXPECT_EQ(metric("waybill_job_receives_total{queue=\"q\"}"), 20);
-  EXPECT_EQ(metric("waybill_job_run_seconds_count{queue=\"q\"}"), 20);
-  EXPECT_EQ(metric("waybill_store_writable"), 1);
+  EXPECT_TRUE(eventually([&] { return metric("waybill_jobs_submitted_total{queue=\"q\"}") == 20; }));
+  EXPECT_TRUE(eventually(
+      [&] { return metric("waybill_jobs_finished_total{queue=\"q\",state=\"completed\"}") == 20; }));
+  EXPECT_TRUE(eventually([&] { return metric("waybill_job_receives_total{queue=\"q\"}") == 20; }));
+  EXPECT_TRUE(eventually([&] { return metric("waybill_job_run_seconds_count{queue=\"q\"}") == 20; }));
+  EXPECT_TRUE(eventually([&] { return metric("waybill_store_writable") == 1; }));
   // Sweeps that find nothing are no transactions.
   const double commits = metric("waybill_store_commit_seconds_count");
   EXPECT_GE(commits, 3);
@@ -89,8 +90,10 @@ TEST_F(ServiceTest, TriesAgainAndThenGivesUp) {
   EXPECT_EQ(dead.errors[2].receive, 3U);
   EXPECT_EQ(dead.in_doubt, 0U);
   EXPECT_THAT(performer_.seen(), SizeIs(3));
-  EXPECT_EQ(metric("waybill_job_attempts_failed_total{queue=\"q\",code=\"http_500\"}"), 3);
-  EXPECT_EQ(metric("waybill_jobs_finished_total{queue=\"q\",state=\"dead\"}"), 1);
+  EXPECT_TRUE(eventually(
+      [&] { return metric("waybill_job_attempts_failed_total{queue=\"q\",code=\"http_500\"}") == 3; }));
+  EXPECT_TRUE(
+      eventually([&] { return metric("waybill_jobs_finished_total{queue=\"q\",state=\"dead\"}") == 1; }));
 }
 
 TEST_F(ServiceTest, WhatCannotBecomeBetterFailsWithItsAnswer) {
@@ -282,8 +285,8 @@ TEST_F(ServiceTest, AJobWhoseCallHadBegunWhenTheProcessEndedIsInDoubtAndTriedAga
   ASSERT_THAT(done.errors, SizeIs(1));
   EXPECT_EQ(done.errors[0].code, "lease_expired");
   EXPECT_TRUE(done.errors[0].in_doubt);
-  EXPECT_EQ(metric("waybill_in_doubt_total{queue=\"q\"}"), 1);
-  EXPECT_EQ(metric("waybill_lease_expired_total{queue=\"q\"}"), 1);
+  EXPECT_TRUE(eventually([&] { return metric("waybill_in_doubt_total{queue=\"q\"}") == 1; }));
+  EXPECT_TRUE(eventually([&] { return metric("waybill_lease_expired_total{queue=\"q\"}") == 1; }));
 }
 
 TEST_F(ServiceTest, OrHeldWhereItsQueueSaysSo) {

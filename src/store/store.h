@@ -83,7 +83,8 @@ struct StoreStats {
 // what was not flushed may or may not have happened. Once the disk is known to lose writes, everything fails
 // with kStoreUnavailable, until another store is opened; where it was only full, the next may succeed.
 //
-// Reads are thread-safe, block, never wait for the writer, and see what was applied when they begin.
+// Reads are thread-safe, block, never wait for apply(), and see what was applied when they begin; they return
+// when it is on disk.
 class Store {
  public:
   virtual ~Store() = default;

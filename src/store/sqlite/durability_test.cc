@@ -268,5 +268,24 @@ TEST_F(Durability, ATransactionThatChangesNothingWritesNothing) {
   EXPECT_GT(disk_.changes(), before);
 }
 
+TEST_F(Durability, WhatWasReadIsNotTakenBackByAPowerCut) {
+  Uuid id;
+  {
+    Result<std::unique_ptr<Store>> store = open();
+    ASSERT_TRUE(store);
+    std::vector<Command> commands;
+    commands.emplace_back(a_job());
+    Result<Committed> applied = (*store)->apply(commands, kStart);  // and not flushed
+    ASSERT_TRUE(applied);
+    id = take_reply<Submit>(std::move(applied->replies.front())).id;
+    ASSERT_TRUE((*store)->find(id).value());
+    disk_.cut_power_at(disk_.changes());
+  }
+  disk_.restart(1);
+  Result<std::unique_ptr<Store>> store = open();
+  ASSERT_TRUE(store);
+  EXPECT_TRUE((*store)->find(id).value());
+}
+
 }  // namespace
 }  // namespace waybill::store::sqlite

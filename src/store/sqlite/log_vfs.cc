@@ -177,11 +177,17 @@ LogVfs::LogVfs(const char* beneath) : beneath_(sqlite3_vfs_find(beneath)) {
 }
 
 int LogVfs::flush() {
-  if (!unflushed_.exchange(false)) return SQLITE_OK;
-  sqlite3_file* file = log_;
-  if (file == nullptr) return SQLITE_OK;  // closed, and merged by that
-  sqlite3_file* to = waybill::store::sqlite::beneath(file);
-  return to->pMethods->xSync(to, SQLITE_SYNC_NORMAL);
+  const std::uint64_t wanted = put_off_;
+  if (flushed_ >= wanted) return SQLITE_OK;
+  const std::lock_guard lock(flushing_);
+  if (flushed_ >= wanted) return SQLITE_OK;
+  const std::uint64_t done = put_off_;
+  if (sqlite3_file* file = log_) {  // else it is closed, and merged by that
+    sqlite3_file* to = waybill::store::sqlite::beneath(file);
+    if (const int code = to->pMethods->xSync(to, SQLITE_SYNC_NORMAL); code != SQLITE_OK) return code;
+  }
+  flushed_ = done;
+  return SQLITE_OK;
 }
 
 LogVfs::~LogVfs() { sqlite3_vfs_unregister(&vfs_); }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <mutex>
 #include <string>
 
 #include <sqlite3.h>
@@ -31,21 +33,23 @@ class LogVfs {
 
   // On the thread of the connection; around what commits.
   void put_off_flushes(bool off) noexcept { off_ = off; }
-  // What was put off; returns SQLite's code. On any thread, beside the connection's.
+  // What was put off before; returns SQLite's code. Thread-safe; who comes while another flushes what he
+  // needs waits for that.
   [[nodiscard]] int flush();
 
   // For the functions of the VFS.
   [[nodiscard]] sqlite3_vfs* beneath() const noexcept { return beneath_; }
   [[nodiscard]] bool puts_off() const noexcept { return off_; }
   void opened(sqlite3_file* log) noexcept { log_ = log; }
-  void put_off() noexcept { unflushed_ = true; }
+  void put_off() noexcept { put_off_.fetch_add(1); }
 
  private:
   std::string name_;
   sqlite3_vfs* beneath_ = nullptr;
   bool off_ = false;
   std::atomic<sqlite3_file*> log_{nullptr};
-  std::atomic<bool> unflushed_{false};
+  std::atomic<std::uint64_t> put_off_{0}, flushed_{0};  // flushes: so many were put off, so many of them done
+  std::mutex flushing_;
   sqlite3_vfs vfs_{};
 };
 

@@ -50,6 +50,13 @@ class SqliteStore final : public Store {
   Result<StoreStats> stats() override;
 
  private:
+  // What `look` finds, once the disk has it too: nobody is to see what a power cut can take back.
+  template <class Look>
+  [[nodiscard]] Result<std::invoke_result_t<Look&, Reader&>> read(Look look) {
+    auto found = readers_.read(std::move(look));
+    (void)flush();  // of a store that is broken, what was applied is shown all the same
+    return found;
+  }
   [[nodiscard]] Error roll_back();
   void broke(Error error);
   [[nodiscard]] std::optional<Error> broken() const;
@@ -67,7 +74,6 @@ class SqliteStore final : public Store {
   Commands commands_;
   std::int64_t log_pages_ = 0;
 
-  std::mutex flushing_;
   mutable std::mutex broken_mutex_;
   std::optional<Error> broken_;  // guarded by broken_mutex_
   std::atomic<bool> is_broken_{false};
@@ -151,7 +157,6 @@ Result<Committed> SqliteStore::apply(std::span<const Command> commands, Time now
 
 Status SqliteStore::flush() {
   if (is_broken_.load(std::memory_order_acquire)) return std::unexpected(*broken());
-  const std::lock_guard lock(flushing_);  // apply() may have to flush too
   const int code = vfs_->flush();
   if (code == SQLITE_OK) return {};
   Error error = {
@@ -187,7 +192,7 @@ std::optional<Error> SqliteStore::broken() const {
 }
 
 Result<std::optional<Job>> SqliteStore::find(const Uuid& id) {
-  return readers_.read([&](Reader& reader) { return read_job(reader, id); });
+  return read([&](Reader& reader) { return read_job(reader, id); });
 }
 
 Result<std::optional<std::string>> SqliteStore::resolve(const Uuid& id, Content content) {
@@ -204,14 +209,14 @@ Result<std::optional<std::string>> SqliteStore::resolve(const Uuid& id, Content 
 }
 
 Result<std::optional<std::string>> SqliteStore::body(const Uuid& id) {
-  auto content = readers_.read([&](Reader& reader) { return read_body(reader, id); });
+  auto content = read([&](Reader& reader) { return read_body(reader, id); });
   if (!content) return std::unexpected(std::move(content.error()));
   if (!*content) return std::nullopt;
   return resolve(id, std::move(**content));
 }
 
 Result<std::optional<JobResult>> SqliteStore::result(const Uuid& id) {
-  auto stored = readers_.read([&](Reader& reader) { return read_result(reader, id); });
+  auto stored = read([&](Reader& reader) { return read_result(reader, id); });
   if (!stored) return std::unexpected(std::move(stored.error()));
   if (!*stored) return std::nullopt;
   Result<std::optional<std::string>> body = resolve(id, std::move((*stored)->body));
@@ -223,32 +228,32 @@ Result<std::optional<JobResult>> SqliteStore::result(const Uuid& id) {
 }
 
 Result<Events> SqliteStore::events(const Uuid& id, std::uint64_t from, std::size_t max_bytes) {
-  return readers_.read([&](Reader& reader) { return read_events(reader, id, from, max_bytes); });
+  return read([&](Reader& reader) { return read_events(reader, id, from, max_bytes); });
 }
 
 Result<std::vector<Job>> SqliteStore::list(const JobFilter& filter) {
-  return readers_.read([&](Reader& reader) { return read_list(reader, filter); });
+  return read([&](Reader& reader) { return read_list(reader, filter); });
 }
 
 Result<std::vector<Ending>> SqliteStore::endings(std::uint64_t after, std::size_t limit) {
-  return readers_.read([&](Reader& reader) { return read_endings(reader, after, limit); });
+  return read([&](Reader& reader) { return read_endings(reader, after, limit); });
 }
 
-Result<std::vector<Depth>> SqliteStore::depths() { return readers_.read(read_depths); }
+Result<std::vector<Depth>> SqliteStore::depths() { return read(read_depths); }
 
-Result<std::vector<QueueState>> SqliteStore::queues() { return readers_.read(read_queues); }
+Result<std::vector<QueueState>> SqliteStore::queues() { return read(read_queues); }
 
 Result<std::vector<DeliveryRecord>> SqliteStore::deliveries(std::optional<Uuid> job, bool dead_only,
                                                             std::size_t limit) {
-  return readers_.read([&](Reader& reader) { return read_deliveries(reader, job, dead_only, limit); });
+  return read([&](Reader& reader) { return read_deliveries(reader, job, dead_only, limit); });
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> SqliteStore::remembered(std::string_view prefix) {
-  return readers_.read([prefix](Reader& reader) { return read_facts(reader, prefix); });
+  return read([prefix](Reader& reader) { return read_facts(reader, prefix); });
 }
 
 Result<StoreStats> SqliteStore::stats() {
-  Result<StoreStats> stats = readers_.read(read_stats);
+  Result<StoreStats> stats = read(read_stats);
   if (stats) stats->log_bytes = static_cast<std::uint64_t>(checkpointer_->unmerged_bytes());
   return stats;
 }
