@@ -107,5 +107,24 @@ class Commands(blackbox.Case):
         self.assertGreater(run, 0)
 
 
+class FirstImpression(Commands):
+    """What a newcomer types after having copied the README's first configuration."""
+
+    test_shown_commands_run = None  # Commands runs it
+
+    def test_the_output_that_the_readme_shows_is_what_comes(self):
+        readme = (blackbox.SOURCE / "README.md").read_text()
+        block = next(body for _, body in fenced_blocks(readme) if "| waybill route\n" in body)
+        shown = re.findall(r"^(\w+) +(\S+) +[01]\.\d\d +\w+ +(.+)$", block, re.MULTILINE)
+        self.assertGreaterEqual(len(shown), 3)
+        decided = self.json_lines("route", "--json", *(prompt for _, _, prompt in shown))
+        self.assertEqual([(d["route"], d["model"]) for d in decided], [(route, model) for route, model, _ in shown])
+
+    def test_small_talk_goes_to_the_default_route(self):
+        prompts = ["hello there", "hi", "good morning", "tell me something funny", "how do I cook rice?", "I feel sad today"]
+        decided = self.json_lines("route", "--json", *prompts)
+        self.assertEqual([d["route"] for d in decided], ["general"] * len(prompts))
+
+
 if __name__ == "__main__":
     blackbox.main()
