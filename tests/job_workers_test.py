@@ -195,6 +195,30 @@ class Queues(Jobs):
         self.assertIn("needs a restart", self.post("/v1/admin/reload")["message"])
         self.refused(404, "queue", request=ASK, queue="fresh")
 
+    def test_a_queue_that_changes(self):
+        path = self.folder / "waybill.yaml"
+        text = path.read_text()
+        waiting = self.submit({}, queue="gpu")["id"]
+        gone = self.submit({}, queue="small")["id"]
+        self.post(f"/v1/jobs/{gone}/cancel")
+        self.submit({}, queue="small")
+        changed = text.replace("    - {name: small, workers: external, max_depth: 2}\n", "").replace("{name: gpu, workers: external,", "{name: gpu,")
+        self.assertNotEqual(changed, text)
+        path.write_text(changed)
+        self.post("/v1/admin/reload")
+        dead = self.ended(waiting)
+        self.assertEqual((dead["status"], [attempt["code"] for attempt in dead["attempts"]]), ("dead", ["queue_changed"]))
+        queues = {queue["name"]: queue for queue in self.server.get("/v1/queues", headers=OPS).json["data"]}
+        self.assertEqual({name: queue["configured"] for name, queue in queues.items()},
+                         {"default": True, "gpu": True, "keyed": True, "small": False})
+        self.assertEqual(queues["small"]["depth"]["queued"], 1)
+        refused = self.server.post(f"/v1/jobs/{gone}/retry", {}, headers=OPS)
+        self.assertEqual((refused.status, refused.json["error"]["code"]), (409, "queue_not_configured"))
+        path.write_text(text)
+        self.post("/v1/admin/reload")
+        self.server.post(f"/v1/jobs/{waiting}/retry", {}, headers=OPS)
+        self.assertEqual([lease["job"]["id"] for lease in self.post("/v1/queues/gpu/lease")["data"]], [waiting])
+
     def test_paused_and_resumed(self):
         self.assertEqual(self.server.post("/v1/queues/default/pause", {}, headers=APP).status, 403)
         self.assertTrue(self.post("/v1/queues/default/pause")["paused"])

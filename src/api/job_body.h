@@ -10,8 +10,6 @@
 
 namespace waybill::api {
 
-inline constexpr std::string_view kExternalEndpoint = "external";
-
 struct JobBody {
   std::string endpoint;  // "/v1/chat/completions"
   std::string_view body;

@@ -114,7 +114,7 @@ class JobReader {
     const bool external = queue_->workers == config::QueueWorkers::kExternal;
     if (!fields_.kind.empty()) {
       JsonString kind;
-      if (!JsonScanner(fields_.kind).read(kind) || !kind.is(kExternalEndpoint))
+      if (!JsonScanner(fields_.kind).read(kind) || !kind.is(store::kExternalEndpoint))
         return fail(ErrorCode::kInvalidInput, "\"kind\" must be \"external\", or not be there.", "kind");
       if (!external) {
         return fail(ErrorCode::kInvalidInput,
@@ -128,7 +128,7 @@ class JobReader {
     if (external) {
       if (!is_valid_utf8(fields_.request))
         return fail(ErrorCode::kInvalidInput, "\"request\" must be UTF-8.", "request");
-      submit_.endpoint = kExternalEndpoint;
+      submit_.endpoint = store::kExternalEndpoint;
       submit_.body = fields_.request;
       return {};
     }

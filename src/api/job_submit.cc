@@ -57,7 +57,8 @@ http::Task<std::vector<Result<Accepted>>> submit_jobs(jobs::Service& service, ht
   std::size_t left = submits.size();
   http::Pending<bool> all;
   for (std::size_t i = 0; i < submits.size(); ++i) {
-    service.writer().commit(std::move(submits[i]), loop, [&replies, &left, &all, i](Reply reply) {
+    service.writer().commit(std::move(submits[i]), loop, [&service, &replies, &left, &all, i](Reply reply) {
+      if (!reply) service.failed(reply.error());
       replies[i] = std::move(reply);
       if (--left == 0) all.set(true);
     });

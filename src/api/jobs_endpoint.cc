@@ -226,6 +226,11 @@ http::Task<Status> retry_job(Gateway& gateway, Call& call) {
     co_return refuse(call, 409, "job_not_retryable",
                      "This is the record of a call that its own connection made; send the call again.");
   }
+  if ((*service)->queue(job->queue) == nullptr) {
+    co_return refuse(
+        call, 409, "queue_not_configured",
+        fmt::format("The job's queue \"{}\" is not configured: nobody would run it.", job->queue));
+  }
   const store::Retry command = {.id = job->id};
   Result<store::Retry::Reply> done = co_await (*service)->commit(command, call.exchange.loop());
   if (!done) co_return std::unexpected(std::move(done.error()));

@@ -1,4 +1,5 @@
 // /v1/queues: how many jobs wait, run and have ended in each; paused and resumed.
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -50,12 +51,17 @@ http::Task<Result<QueueLooks>> read_queues(jobs::Service& service, Call& call, b
   co_return looks;
 }
 
-void write_queue(JsonWriter& json, const config::JobQueue& queue, const QueueLook& look) {
-  json.begin_object().key("name").string(queue.name).key("object").string("queue");
-  json.key("workers").string(queue.workers == config::QueueWorkers::kServer ? "server" : "external");
+// `queue` null: it holds jobs, and the configuration does not have it.
+void write_queue(JsonWriter& json, std::string_view name, const config::JobQueue* queue,
+                 const QueueLook& look) {
+  json.begin_object().key("name").string(name).key("object").string("queue");
+  json.key("configured").boolean(queue != nullptr);
   json.key("paused").boolean(look.paused);
-  json.key("concurrency").integer(static_cast<std::int64_t>(queue.concurrency));
-  json.key("max_depth").integer(static_cast<std::int64_t>(queue.max_depth));
+  if (queue != nullptr) {
+    json.key("workers").string(queue->workers == config::QueueWorkers::kServer ? "server" : "external");
+    json.key("concurrency").integer(static_cast<std::int64_t>(queue->concurrency));
+    json.key("max_depth").integer(static_cast<std::int64_t>(queue->max_depth));
+  }
   json.key("in_flight").integer(static_cast<std::int64_t>(look.of(State::kRunning)));
   json.key("oldest_age")
       .number(look.oldest == store::kNever
@@ -75,7 +81,7 @@ http::Task<Status> answer_queue(jobs::Service& service, Call& call,
   Result<QueueLooks> looks = co_await read_queues(service, call, sees_all(call));
   if (!looks) co_return std::unexpected(std::move(looks.error()));
   JsonWriter json(call.response().body);
-  write_queue(json, *queue, (*looks)[queue->name]);
+  write_queue(json, queue->name, queue.get(), (*looks)[queue->name]);
   co_return Status{};
 }
 
@@ -100,7 +106,14 @@ http::Task<Status> list_queues(Gateway& gateway, Call& call) {
   if (!looks) co_return std::unexpected(std::move(looks.error()));
   JsonWriter json(call.response().body);
   json.begin_object().key("object").string("list").key("data").begin_array();
-  for (const auto& each : (*service)->queues()) write_queue(json, *each, (*looks)[each->name]);
+  for (const auto& each : (*service)->queues()) {
+    write_queue(json, each->name, each.get(), (*looks)[each->name]);
+    looks->erase(each->name);
+  }
+  for (const auto& [name, look] : *looks) {
+    const bool is_empty = std::ranges::all_of(look.jobs, [](std::uint64_t jobs) { return jobs == 0; });
+    if (!is_empty && name != jobs::kCallQueue) write_queue(json, name, nullptr, look);
+  }
   json.end_array().end_object();
   co_return Status{};
 }

@@ -150,6 +150,7 @@ void Runner::tick() {
 // The order matters once the store takes changes again: what ended is written, and what runs is renewed,
 // before leases that ran out meanwhile are looked for.
 void Runner::look() {
+  if (options_.watch != nullptr) options_.watch->look(writer_.is_writable());
   write_again();
   renew();
   sweep();
@@ -177,6 +178,7 @@ void Runner::sweep() {
   sweeping_ = true;
   writer_.commit(std::move(sweep), home_, [self = shared_from_this()](Result<store::Sweep::Reply> reply) {
     self->sweeping_ = false;
+    if (!reply) self->refused(reply.error());
     if (!reply || self->stopped_) return;
     if (reply->in_doubt > 0)
       self->log_.warn("jobs were lost by their workers when their calls had begun",
@@ -208,6 +210,7 @@ void Runner::renewed(Duration visibility, const std::vector<store::Lease>& lease
                      const Result<store::Renew::Reply>& reply) {
   renewing_.erase(visibility);
   if (!reply) {
+    refused(reply.error());
     not_renewed_.insert(visibility);
     renew_at_[visibility] = now();  // at the next tick
     return;
@@ -244,18 +247,28 @@ void Runner::claimed(const std::string& name, Result<store::Claim::Reply> reply)
   if (stopped_) return;  // the leases end with the process
   QueueState& queue = queues_.find(name)->second;
   if (!reply) {
+    refused(reply.error());
     queue.claim_failed(now());
     return tell_idle();
   }
   queue.claimed(reply->size(), now());
+  std::uint64_t foreign = 0;
   for (store::Claim::Leased& leased : *reply) {
     metrics_.claimed(leased.job, options_.wall());
     if (stopping_claims_) {
       give_back(leased);
       queue.ended(false, now(), 0);
+    } else if (leased.job.endpoint == store::kExternalEndpoint) {
+      bury(leased);
+      queue.ended(false, now(), 0);
+      ++foreign;
     } else {
       run(std::move(leased), queue);
     }
+  }
+  if (foreign > 0) {
+    log_.warn("jobs for workers elsewhere are in a queue of this server's; they are dead letters now",
+              {{"queue", name}, {"jobs", foreign}});
   }
   if (!reply->empty()) claim();
   tell_idle();
@@ -282,6 +295,26 @@ void Runner::give_back(const store::Claim::Leased& leased) {
   settlement.queue = leased.job.queue;
   settlement.how = store::Release{.lease = settlement.lease};
   settle(std::move(settlement));
+}
+
+// It was submitted while its queue had workers elsewhere, and is no call that could be made here. As a dead
+// letter it can be redriven when the queue has them again.
+void Runner::bury(const store::Claim::Leased& leased) {
+  Settlement settlement;
+  settlement.lease = {leased.job.id, leased.job.fence};
+  settlement.queue = leased.job.queue;
+  store::AttemptError error;
+  error.code = "queue_changed";
+  error.message =
+      "the job is for workers elsewhere (workers: external), and its queue is worked on by the server now";
+  error.ended = options_.wall();
+  metrics_.attempt_failed(settlement.queue, error.code);
+  settlement.how = store::Fail{.lease = settlement.lease, .error = std::move(error), .dead = true};
+  settle(std::move(settlement));
+}
+
+void Runner::refused(const Error& error) {
+  if (options_.watch != nullptr) options_.watch->failed(error);
 }
 
 void Runner::cancel(const Uuid& id, std::uint64_t fence, RunningJob::Why why) {
@@ -379,6 +412,7 @@ void Runner::write(const Settlement& settlement) {
 
 void Runner::written(const Uuid& id, const Result<store::Held>& held, std::string_view queue) {
   if (stopped_) return;
+  if (!held) refused(held.error());
   if (held || !may_pass(held.error())) {
     if (held && *held != store::Held::kDone) {
       log_.info("a job's end came when its lease was lost, and does not count",

@@ -25,6 +25,7 @@
 #include "jobs/retry_policy.h"
 #include "jobs/running_job.h"
 #include "jobs/settlements.h"
+#include "jobs/store_watch.h"
 #include "store/writer.h"
 #include "telemetry/log.h"
 
@@ -34,6 +35,7 @@ struct RunnerOptions {
   std::size_t max_unsettled_bytes = 256U << 20;  // answers that the store has not taken yet
   std::function<store::Time()> wall;             // the time as the store counts it
   std::function<void()> refresh;                 // now and then, on the home loop: for metrics
+  StoreWatch* watch = nullptr;                   // told how the store is
 };
 
 // All that is decided here is decided on one of the loops, its home; jobs run on all of them. While jobs have
@@ -78,6 +80,8 @@ class Runner : public std::enable_shared_from_this<Runner> {
   void claimed(const std::string& queue, Result<store::Claim::Reply> reply);
   void run(store::Claim::Leased leased, QueueState& queue);
   void give_back(const store::Claim::Leased& leased);
+  void bury(const store::Claim::Leased& leased);
+  void refused(const Error& error);
   void cancel(const Uuid& id, std::uint64_t fence, RunningJob::Why why);
   void ended(const store::Lease& lease, const std::string& queue, Ended how);
   [[nodiscard]] std::optional<Settlement> settlement_of(const store::Lease& lease, const Running& running,

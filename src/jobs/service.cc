@@ -10,6 +10,7 @@
 #include "base/worker_pool.h"
 #include "jobs/job_metrics.h"
 #include "jobs/runner.h"
+#include "jobs/store_watch.h"
 
 namespace waybill::jobs {
 namespace {
@@ -32,6 +33,7 @@ struct Service::Impl {
       : store(to),
         telemetry(with),
         metrics(telemetry.metrics()),
+        watch(telemetry.log(), of.path),
         readers({.name = "store-read", .threads = kReaders, .max_waiting = kMostWaitingReads}),
         writer(store, {.max_waiting = of.max_waiting,
                        .on_changes = [this](auto changes) { on_changes(changes); },
@@ -74,9 +76,30 @@ struct Service::Impl {
     });
   }
 
+  // Jobs that nobody will run: those of queues that the configuration does not have.
+  void warn_of_stranded_jobs() {
+    (void)readers.post([this] {
+      const auto depths = store.depths();
+      if (!depths) return;
+      std::map<std::string, std::uint64_t, std::less<>> stranded;
+      {
+        const std::lock_guard lock(mutex);
+        for (const store::Depth& each : *depths) {
+          if (is_terminal(each.state) || each.jobs == 0 || each.queue == kCallQueue) continue;
+          if (!queues.contains(each.queue)) stranded[each.queue] += each.jobs;
+        }
+      }
+      for (const auto& [queue, jobs] : stranded) {
+        telemetry.log().warn("jobs wait in a queue that is not configured: nobody will run them",
+                             {{"queue", queue}, {"jobs", jobs}});
+      }
+    });
+  }
+
   store::Store& store;
   telemetry::Telemetry& telemetry;
   JobMetrics metrics;
+  StoreWatch watch;
   Hub hub;
 
   mutable std::mutex mutex;  // guards the next three
@@ -101,6 +124,7 @@ void Service::start(Performer& performer, std::vector<http::EventLoop*> loops) {
   RunnerOptions options;
   options.wall = store_now;
   options.refresh = [this] { impl_->refresh_depths(); };
+  options.watch = &impl_->watch;
   auto runner = std::make_shared<Runner>(impl_->writer, impl_->metrics, impl_->telemetry.log(), performer,
                                          std::move(loops), std::move(options));
   {
@@ -108,11 +132,13 @@ void Service::start(Performer& performer, std::vector<http::EventLoop*> loops) {
     impl_->runner = runner;
   }
   runner->start(settings());
+  impl_->warn_of_stranded_jobs();
 }
 
 void Service::configure(const config::Jobs& jobs) {
   impl_->configure(jobs);
   if (const auto runner = impl_->current_runner()) runner->configure(settings());
+  impl_->warn_of_stranded_jobs();
 }
 
 void Service::stop_claiming() {
@@ -130,6 +156,7 @@ bool Service::drain(TimePoint deadline) {
   runner->stop_claiming();
   if (runner->wait_idle(deadline)) return true;
   runner->interrupt();
+  if (!is_writable()) return false;  // nothing could be written down
   return runner->wait_idle(std::chrono::steady_clock::now() + kLastWrites);
 }
 
@@ -166,6 +193,8 @@ std::shared_ptr<const config::Jobs> Service::settings() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->settings;
 }
+
+void Service::failed(const Error& error) { impl_->watch.failed(error); }
 
 Hub& Service::hub() noexcept { return impl_->hub; }
 

@@ -59,8 +59,11 @@ class Service {
     writer().commit(std::move(command), loop,
                     [&pending](Result<typename C::Reply> reply) { pending.set(std::move(reply)); });
     Result<typename C::Reply> reply = co_await pending.get();
+    if (!reply) failed(reply.error());
     co_return reply;
   }
+  // For who commits by writer(): the log says it, once.
+  void failed(const Error& error);
   // `look(store)` on a thread for reading: `read(loop, [id](store::Store& from) { return from.find(id); })`.
   // kOverloaded when too much waits for these threads.
   template <class Look>

@@ -343,6 +343,21 @@ TEST_F(ServiceTest, LeavesTheJobsOfExternalWorkersAlone) {
   EXPECT_EQ(job(id).state, State::kQueued);
 }
 
+TEST_F(ServiceTest, WhatWasForWorkersElsewhereIsADeadLetterAtOnce) {
+  open_and_start();
+  const Uuid id = submit("200", [](store::Submit& submit) {
+    submit.endpoint = store::kExternalEndpoint;
+    submit.max_receives = 5;
+  });
+  ASSERT_TRUE(becomes(id, State::kDead));
+  const store::Job dead = job(id);
+  ASSERT_THAT(dead.errors, SizeIs(1));
+  EXPECT_EQ(dead.errors[0].code, "queue_changed");
+  EXPECT_FALSE(dead.errors[0].in_doubt);
+  ASSERT_TRUE(becomes(submit("200"), State::kCompleted));
+  EXPECT_THAT(performer_.seen(), SizeIs(1));
+}
+
 TEST_F(ServiceTest, ReadsOnOtherThreadsAndTellsWhatIsNew) {
   open_and_start();
   const Uuid id = submit("hold 200");

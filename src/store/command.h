@@ -93,6 +93,7 @@ struct Fail {
   Lease lease;
   AttemptError error;  // receive and started are filled in by the store
   Time retry_at = kNever;
+  bool dead = false;  // at once, whatever receives are left
   struct Reply {
     Held held = Held::kDone;
     State state = State::kScheduled;

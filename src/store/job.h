@@ -36,6 +36,9 @@ inline constexpr std::size_t kStates = 9;
 [[nodiscard]] constexpr bool is_terminal(State state) noexcept { return state >= State::kCompleted; }
 
 // One receive that did not end in an answer.
+// Job::endpoint of what workers elsewhere are to do.
+inline constexpr std::string_view kExternalEndpoint = "external";
+
 struct AttemptError {
   std::uint32_t receive = 0;  // 1 for the first
   Time started = kNever, ended = kNever;

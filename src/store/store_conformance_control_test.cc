@@ -224,21 +224,6 @@ TEST_P(StoreConformance, AJobInDoubtIsHeldWhereAPersonIsToDecide) {
   EXPECT_EQ(claim_one().job.id, doubtful);
 }
 
-TEST_P(StoreConformance, AHeldJobDoesNotExpireByItself) {
-  Submit submit = a_job();
-  submit.expires = now_ + 2 * kHour;
-  const Uuid doubtful = this->submit(submit);
-  apply(Start{lease_of(claim_one())});
-  now_ += kHour;
-  apply(Sweep{{}, {"q"}, 1000});
-  ASSERT_EQ(state(doubtful), State::kHeld);
-  now_ += 2 * kHour;
-  EXPECT_EQ(apply(Sweep{{}, {"q"}, 1000}).expired, 0U);
-  EXPECT_EQ(state(doubtful), State::kHeld);
-  EXPECT_EQ(apply(Retry{doubtful}).after, State::kQueued);
-  EXPECT_EQ(claim_one().job.id, doubtful);
-}
-
 TEST_P(StoreConformance, OwnLeasesAreVoidWhenTheStoreIsOpenedAgain) {
   const Uuid called = submit(a_job()), uncalled = submit(a_job()), elsewhere = submit(a_job());
   const auto own = claim(2);

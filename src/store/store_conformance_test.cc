@@ -463,6 +463,29 @@ TEST_P(StoreConformance, AFailureWithoutATimeIsTriedAgainAtOnce) {
   EXPECT_EQ(claim_one().job.id, id);
 }
 
+TEST_P(StoreConformance, AFailureMayBeTheLastOne) {
+  const Uuid id = submit(a_job());
+  const Fail::Reply reply = apply(Fail{.lease = lease_of(claim_one()), .error = {}, .dead = true});
+  EXPECT_EQ(reply.state, State::kDead);
+  EXPECT_EQ(state(id), State::kDead);
+  EXPECT_TRUE(claim(1).empty());
+}
+
+TEST_P(StoreConformance, AHeldJobDoesNotExpireByItself) {
+  Submit submit = a_job();
+  submit.expires = now_ + 2 * kHour;
+  const Uuid doubtful = this->submit(submit);
+  apply(Start{lease_of(claim_one())});
+  now_ += kHour;
+  apply(Sweep{{}, {"q"}, 1000});
+  ASSERT_EQ(state(doubtful), State::kHeld);
+  now_ += 2 * kHour;
+  EXPECT_EQ(apply(Sweep{{}, {"q"}, 1000}).expired, 0U);
+  EXPECT_EQ(state(doubtful), State::kHeld);
+  EXPECT_EQ(apply(Retry{doubtful}).after, State::kQueued);
+  EXPECT_EQ(claim_one().job.id, doubtful);
+}
+
 TEST_P(StoreConformance, AReleaseDoesNotCount) {
   Submit submit = a_job();
   submit.max_receives = 1;

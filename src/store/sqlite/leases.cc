@@ -123,7 +123,7 @@ Fail::Reply Commands::run(const Fail& fail) {
   if (!held.row) return {held.held, State::kScheduled};
   JobRow& row = *held.row;
   add_error(row, fail.error);
-  if (row.receives >= row.max_receives) {
+  if (fail.dead || row.receives >= row.max_receives) {
     end(row, State::kDead, nullptr);
   } else {
     const bool later = fail.retry_at > now_;
