@@ -34,10 +34,10 @@ std::string queues_text(const std::vector<boost::json::object>& queues) {
   columns.push_back({.title = ""});
   Table table(std::move(columns));
   for (const boost::json::object& queue : queues) {
-    const bool is_external = text_of(queue, "workers") == "external";
+    const std::string workers = text_of(queue, "workers");  // empty: the queue is not configured
     std::vector<std::string> cells = {
         text_of(queue, "name"),
-        is_external ? "external" : fmt::format("{:.0f}", number_of(queue, "concurrency"))};
+        workers == "server" ? fmt::format("{:.0f}", number_of(queue, "concurrency")) : workers};
     const boost::json::object none;
     const boost::json::object* depth = object_of(queue, "depth");
     for (const std::string_view state : kStates)
@@ -46,7 +46,9 @@ std::string queues_text(const std::vector<boost::json::object>& queues) {
     cells.push_back(oldest > 0 ? rough_duration(oldest) : "");
     const boost::json::value* paused = queue.if_contains("paused");
     const bool is_paused = paused != nullptr && paused->is_bool() && paused->get_bool();
-    cells.push_back(is_paused ? paint(Style::kYellow, "paused") : "");
+    cells.push_back(workers.empty() ? paint(Style::kRed, "not configured")
+                    : is_paused     ? paint(Style::kYellow, "paused")
+                                    : "");
     table.add_row(std::move(cells));
   }
   return table.text();
