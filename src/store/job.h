@@ -35,10 +35,10 @@ inline constexpr std::size_t kStates = 9;
 [[nodiscard]] std::optional<State> parse_state(std::string_view text) noexcept;
 [[nodiscard]] constexpr bool is_terminal(State state) noexcept { return state >= State::kCompleted; }
 
-// One receive that did not end in an answer.
 // Job::endpoint of what workers elsewhere are to do.
 inline constexpr std::string_view kExternalEndpoint = "external";
 
+// One receive that did not end in an answer.
 struct AttemptError {
   std::uint32_t receive = 0;  // 1 for the first
   Time started = kNever, ended = kNever;
