@@ -19,7 +19,8 @@ struct Rule {
   const char* sql;
 };
 static_assert(static_cast<int>(Counter::kKeys) == 4 && static_cast<int>(Counter::kResults) == 5 &&
-              static_cast<int>(Counter::kBlobs) == 6);
+              static_cast<int>(Counter::kBlobs) == 6 && static_cast<int>(Counter::kLeavingKeys) == 9 &&
+              static_cast<int>(Counter::kNextHome) == 10);
 constexpr std::array kRules = {
     Rule{"{} counters of jobs differ from a recount",
          "SELECT count(*) FROM (SELECT * FROM (SELECT queue, caller, state, count(*) AS jobs FROM jobs GROUP "
@@ -58,7 +59,12 @@ constexpr std::array kRules = {
     Rule{"{} deliveries have no job",
          "SELECT count(*) FROM deliveries d WHERE NOT EXISTS (SELECT 1 FROM jobs j WHERE j.key = d.job)"},
     Rule{"the number of idempotency keys is wrong by {}",
-         "SELECT abs((SELECT count(*) FROM keys) - coalesce((SELECT value FROM counters WHERE id = 4), 0))"},
+         "WITH leaving AS (SELECT coalesce((SELECT value FROM counters WHERE id = 9), 0) AS number, "
+         "coalesce((SELECT value FROM counters WHERE id = 10), 0) AS home) "
+         "SELECT abs((SELECT count(*) FROM keys) + "
+         "(SELECT count(*) FROM recent_keys_0, leaving WHERE number <> 1 OR (low & -4) >= home) + "
+         "(SELECT count(*) FROM recent_keys_1, leaving WHERE number <> 2 OR (low & -4) >= home) - "
+         "coalesce((SELECT value FROM counters WHERE id = 4), 0))"},
     Rule{"the number of answers is wrong by {}",
          "SELECT abs((SELECT count(*) FROM results) - coalesce((SELECT value FROM counters WHERE id = 5), "
          "0))"},

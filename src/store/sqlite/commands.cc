@@ -18,16 +18,16 @@ Time earlier(Time a, Time b) noexcept {
 
 }  // namespace
 
-Commands::Commands(Connection& connection, const BlobFiles& files, std::size_t inline_bytes)
+Commands::Commands(Connection& connection, const BlobFiles& files, const Options& options)
     : connection_(connection),
       files_(files),
       names_(connection),
       counters_(connection),
       depths_(connection),
       rows_(connection),
-      keys_(connection, counters_),
+      keys_(connection, counters_, options.recent_keys),
       deliveries_(connection, counters_),
-      blobs_(connection, counters_, files, inline_bytes),
+      blobs_(connection, counters_, files, options.inline_bytes),
       max_key_(connection, "SELECT max(key) FROM jobs"),
       paused_rows_(connection, "SELECT queue FROM paused_queues"),
       insert_paused_(connection, "INSERT INTO paused_queues (queue) VALUES (?1)"),
@@ -84,7 +84,7 @@ void Commands::load() {
   counters_.load();
   depths_.load();
   deliveries_.load();
-  keys_.rolled_back();
+  keys_.load();
   paused_.clear();
   for (Rows rows = paused_rows_.rows(); rows.next();) paused_.insert(rows.integer(0));
   {

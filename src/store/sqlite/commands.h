@@ -29,7 +29,11 @@ namespace waybill::store::sqlite {
 // means nothing, and rolled_back() is to be called. Not thread-safe.
 class Commands {
  public:
-  Commands(Connection& connection, const BlobFiles& files, std::size_t inline_bytes);
+  struct Options {
+    std::size_t inline_bytes = 0;  // what is larger is a file
+    std::size_t recent_keys = 0;   // RecentKeys' capacity
+  };
+  Commands(Connection& connection, const BlobFiles& files, const Options& options);
 
   // What is kept in memory, from the file. Leases of earlier openings are void.
   void load();
@@ -51,7 +55,9 @@ class Commands {
  private:
   // submit.cc
   [[nodiscard]] Submit::Reply run(const Submit& submit);
-  [[nodiscard]] std::optional<Submit::Reply> existing(const IdempotencyKey& key, std::int64_t replacement);
+  [[nodiscard]] std::optional<Submit::Reply> existing(const IdempotencyKey& key,
+                                                      const std::optional<KeyTable::Entry>& entry);
+  [[nodiscard]] std::optional<Submit::Reply> claim(const IdempotencyKey& key, std::int64_t job);
 
   // leases.cc
   [[nodiscard]] Claim::Reply run(const Claim& claim);

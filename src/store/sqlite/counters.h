@@ -23,6 +23,9 @@ class Counters {
   }
   // Returns what it is then.
   std::int64_t add(Counter counter, std::int64_t by) noexcept;
+  void set(Counter counter, std::int64_t value) noexcept {
+    values_[static_cast<std::size_t>(counter)] = value;
+  }
 
  private:
   Statement load_, save_;

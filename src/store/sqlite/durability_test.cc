@@ -26,6 +26,7 @@ class Durability : public testing::Test {
     options.vfs = disk_.name();
     options.checkpoint_thread = false;
     options.max_log_bytes = max_log_bytes;
+    options.recent_keys = 4;
     return open_sqlite_store(options);
   }
 
@@ -264,6 +265,9 @@ TEST_F(Durability, ATransactionThatChangesNothingWritesNothing) {
   Result<std::unique_ptr<Store>> store = open();
   ASSERT_TRUE(store);
   ASSERT_TRUE(take_step(**store, 0));
+  std::vector<Command> settle;
+  settle.emplace_back(Sweep{});
+  ASSERT_TRUE((*store)->commit(settle, kStart));
   const std::uint64_t before = disk_.changes();
   Claim claim;
   claim.queue = "empty";

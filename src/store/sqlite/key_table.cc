@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 #include <vector>
 
 namespace waybill::store::sqlite {
@@ -9,19 +10,19 @@ namespace {
 
 constexpr std::int64_t kFirstSlot = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kForEver = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kInHome = 3;  // the bits of a slot that are not its home's
 
-std::int64_t home_of(const IdempotencyKey& key) noexcept {
-  return static_cast<std::int64_t>(key.key.low) & ~kInHome;
+std::int64_t high_of(const Hash128& key) noexcept { return static_cast<std::int64_t>(key.high); }
+
+RecentKeys::Row row_of(const IdempotencyKey& key, std::int64_t job) noexcept {
+  return {key.key, key.payload, job, stored_end(key.until)};
 }
-std::int64_t high_of(const IdempotencyKey& key) noexcept { return static_cast<std::int64_t>(key.key.high); }
-std::int64_t end_of(const IdempotencyKey& key) noexcept { return key.until == kNever ? kForEver : key.until; }
 
 }  // namespace
 
-KeyTable::KeyTable(Connection& connection, Counters& counters)
+KeyTable::KeyTable(Connection& connection, Counters& counters, std::size_t recent)
     : connection_(connection),
       counters_(counters),
+      recent_(connection, counters, recent),
       window_(connection,
               "SELECT slot, high, payload_low, payload_high, job, until FROM keys WHERE slot BETWEEN ?1 AND "
               "?1 + 3"),
@@ -38,9 +39,15 @@ KeyTable::KeyTable(Connection& connection, Counters& counters)
       round_end_(kForEver) {}
 
 std::optional<KeyTable::Entry> KeyTable::find(const IdempotencyKey& key) {
-  for (Rows rows = window_.rows(home_of(key)); rows.next();) {
-    if (rows.integer(1) != high_of(key)) continue;
-    return Entry{rows.integer(0),
+  if (const std::optional<RecentKeys::Place> place = recent_.find(key.key)) {
+    const std::optional<RecentKeys::Row> row = recent_.load(*place);
+    if (!row) return std::nullopt;
+    return Entry{place, 0, row->job, row->payload, row->end};
+  }
+  for (Rows rows = window_.rows(home_of(key.key)); rows.next();) {
+    if (rows.integer(1) != high_of(key.key)) continue;
+    return Entry{std::nullopt,
+                 rows.integer(0),
                  rows.integer(4),
                  {static_cast<std::uint64_t>(rows.integer(2)), static_cast<std::uint64_t>(rows.integer(3))},
                  rows.integer(5)};
@@ -48,23 +55,49 @@ std::optional<KeyTable::Entry> KeyTable::find(const IdempotencyKey& key) {
   return std::nullopt;
 }
 
-bool KeyTable::insert(const IdempotencyKey& key, std::int64_t job) {
-  for (std::int64_t slot = home_of(key); slot <= home_of(key) + kInHome; ++slot) {
-    insert_.run(slot, high_of(key), key.payload.low, key.payload.high, job, end_of(key));
-    if (connection_.failed() || sqlite3_changes(connection_.handle()) == 1) {
-      counters_.add(Counter::kKeys, 1);
-      noted(end_of(key));
-      return true;
-    }
-    if (slot == home_of(key) && find(key)) return false;
+void KeyTable::insert(const IdempotencyKey& key, std::int64_t job, Time now) {
+  recent_.append(row_of(key, job));
+  counters_.add(Counter::kKeys, 1);
+  std::size_t ended = 0;
+  for (std::size_t due = recent_.due(); due > 0 && settle_next(now, ended); --due) {
   }
-  connection_.fail_with(SQLITE_CONSTRAINT, "five idempotency keys have one place");
-  return true;
 }
 
 void KeyTable::replace(const Entry& entry, const IdempotencyKey& key, std::int64_t job) {
-  replace_.run(entry.slot, key.payload.low, key.payload.high, job, end_of(key));
-  noted(end_of(key));
+  if (entry.recent) return recent_.replace(*entry.recent, row_of(key, job));
+  replace_.run(entry.slot, key.payload.low, key.payload.high, job, stored_end(key.until));
+  noted(stored_end(key.until));
+}
+
+std::size_t KeyTable::settle(Time now, std::size_t max) {
+  std::size_t ended = 0;
+  if (!recent_.begin(now)) return ended;
+  for (; max > 0 && settle_next(now, ended); --max) {
+  }
+  return ended;
+}
+
+bool KeyTable::settle_next(Time now, std::size_t& ended) {
+  const std::vector<RecentKeys::Row> rows = recent_.take();
+  for (const RecentKeys::Row& row : rows) {
+    if (row.end > now) {
+      put(row);
+    } else {
+      counters_.add(Counter::kKeys, -1);
+      ++ended;
+    }
+  }
+  return !rows.empty();
+}
+
+void KeyTable::put(const RecentKeys::Row& row) {
+  const std::int64_t home = home_of(row.key);
+  for (std::int64_t slot = home; slot <= home + kInHome; ++slot) {
+    insert_.run(slot, high_of(row.key), row.payload.low, row.payload.high, row.job, row.end);
+    if (connection_.failed()) return;
+    if (sqlite3_changes(connection_.handle()) == 1) return noted(row.end);
+  }
+  connection_.fail_with(SQLITE_CONSTRAINT, "five idempotency keys have one place");
 }
 
 void KeyTable::noted(Time until) { round_end_ = std::min(round_end_, until); }
@@ -83,7 +116,7 @@ KeyTable::Forgotten KeyTable::forget(Time now, std::size_t looks, std::size_t re
       noted(rows.integer(1));
     }
   }
-  for (const std::int64_t slot : ended) remove(slot);
+  for (const std::int64_t slot : ended | std::views::reverse) remove(slot);  // those behind it move
   forgotten.removed = ended.size();
   forgotten.more = ended.size() == removals;
   if (looked == looks || forgotten.more) {
@@ -98,15 +131,16 @@ KeyTable::Forgotten KeyTable::forget(Time now, std::size_t looks, std::size_t re
 
 void KeyTable::remove(std::int64_t slot) {
   remove_.run(slot);
-  if (sqlite3_changes(connection_.handle()) != 1) return;  // moved by the one before
   counters_.add(Counter::kKeys, -1);
   for (++slot; (slot & kInHome) != 0; ++slot) {
     close_up_.run(slot);
     if (sqlite3_changes(connection_.handle()) == 0) return;
+    noted(0);  // the round may be past it now
   }
 }
 
-void KeyTable::rolled_back() {
+void KeyTable::load() {
+  recent_.load();
   at_ = kFirstSlot;
   first_end_ = kNever;
   round_end_ = kForEver;

@@ -8,27 +8,33 @@
 #include "store/job.h"
 #include "store/sqlite/connection.h"
 #include "store/sqlite/counters.h"
+#include "store/sqlite/recent_keys.h"
 
 namespace waybill::store::sqlite {
 
-// The table `keys`. A key's home is the low half of its hash but for the last two bits; keys with one home
-// lie in the four slots from there, without a gap, so that a free home says that a key is new. One of them is
-// taken for the 126 bits of its hash. Five with one home cannot be made, and do not happen.
+// A key is among the recent ones first, then in the table `keys`, in the order of hashes: keys with one home
+// lie in the four slots from there, without a gap. Five with one home cannot be made, and do not happen.
 class KeyTable {
  public:
-  KeyTable(Connection& connection, Counters& counters);
+  // `recent`: the capacity of RecentKeys.
+  KeyTable(Connection& connection, Counters& counters, std::size_t recent);
 
   struct Entry {
-    std::int64_t slot = 0;
+    std::optional<RecentKeys::Place> recent;
+    std::int64_t slot = 0;  // in `keys`, where it is not recent
     std::int64_t job = 0;
     Hash128 payload;
     Time until = kNever;
   };
   [[nodiscard]] std::optional<Entry> find(const IdempotencyKey& key);
-  // False where it is there already: find() says what it is.
-  [[nodiscard]] bool insert(const IdempotencyKey& key, std::int64_t job);
+  // A key that find() does not find.
+  void insert(const IdempotencyKey& key, std::int64_t job, Time now);
   // Another job, payload and end for a key that is there.
   void replace(const Entry& entry, const IdempotencyKey& key, std::int64_t job);
+
+  // In a quiet moment: brings some of the recent keys to their places in `keys`, at most about `max`; those
+  // whose time has passed are removed instead. Returns how many of these there were.
+  std::size_t settle(Time now, std::size_t max);
 
   // Looks at the next keys in their order, at most `looks` of them, and removes those whose time has passed,
   // at most `removals`. Round after round; when a round has found out when the next ends, none begins before
@@ -38,14 +44,18 @@ class KeyTable {
     bool more = false;
   };
   [[nodiscard]] Forgotten forget(Time now, std::size_t looks, std::size_t removals);
-  void rolled_back();
+
+  void load();  // from the file; also after a rollback
 
  private:
+  bool settle_next(Time now, std::size_t& ended);  // false: there is none
+  void put(const RecentKeys::Row& row);
   void remove(std::int64_t slot);
   void noted(Time until);
 
   Connection& connection_;
   Counters& counters_;
+  RecentKeys recent_;
   Statement window_, insert_, replace_, scan_, remove_, close_up_;
   std::int64_t at_;          // where forget() goes on
   Time first_end_ = kNever;  // of the keys that this round has kept, and of those that came since; 0: at once

@@ -133,6 +133,26 @@ CREATE TABLE facts (
   name TEXT PRIMARY KEY,
   text TEXT NOT NULL
 ) WITHOUT ROWID;
+)",
+                                                            R"(
+CREATE TABLE recent_keys_0 (
+  id INTEGER PRIMARY KEY,
+  low INTEGER NOT NULL,
+  high INTEGER NOT NULL,
+  payload_low INTEGER NOT NULL,
+  payload_high INTEGER NOT NULL,
+  job INTEGER NOT NULL,
+  until INTEGER NOT NULL
+);
+CREATE TABLE recent_keys_1 (
+  id INTEGER PRIMARY KEY,
+  low INTEGER NOT NULL,
+  high INTEGER NOT NULL,
+  payload_low INTEGER NOT NULL,
+  payload_high INTEGER NOT NULL,
+  job INTEGER NOT NULL,
+  until INTEGER NOT NULL
+);
 )"};
 
 std::unexpected<Error> foreign(const std::filesystem::path& path) {

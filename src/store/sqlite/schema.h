@@ -11,7 +11,7 @@
 namespace waybill::store::sqlite {
 
 inline constexpr std::int64_t kApplicationId = 0x57617962;  // "Wayb"
-inline constexpr std::int64_t kSchemaVersion = 2;
+inline constexpr std::int64_t kSchemaVersion = 3;
 
 // The version of the file, 0 of an empty one. Refuses a newer one (kUnsupported), and what is not a store
 // (kCorrupt). Writes nothing.
@@ -59,8 +59,10 @@ enum class Counter : std::uint8_t {
   kResults,
   kBlobs,
   kBlobBytes,
-  kMark
+  kMark,
+  kLeavingKeys,  // RecentKeys: the table that is taken out of,
+  kNextHome      // and where that goes on
 };
-inline constexpr std::size_t kCounters = 9;  // one more than the last
+inline constexpr std::size_t kCounters = 11;  // one more than the last
 
 }  // namespace waybill::store::sqlite

@@ -11,6 +11,7 @@ Backend sqlite() {
             sqlite::SqliteOptions options;
             options.path = folder / "jobs.db";
             options.inline_bytes = 256;
+            options.recent_keys = 8;
             return sqlite::open_sqlite_store(options);
           }};
 }

@@ -92,7 +92,7 @@ SqliteStore::SqliteStore(SqliteOptions options, FileLock lock, std::unique_ptr<L
       begin_(*connection_, "BEGIN"),
       commit_(*connection_, "COMMIT"),
       roll_back_(*connection_, "ROLLBACK"),
-      commands_(*connection_, files_, options_.inline_bytes),
+      commands_(*connection_, files_, {options_.inline_bytes, options_.recent_keys}),
       readers_(options_.path, vfs_of(options_), options_.readers) {
   sqlite3_wal_hook(
       connection_->handle(),

@@ -16,6 +16,7 @@ struct SqliteOptions {
   std::filesystem::path path;
   std::size_t inline_bytes = 64U << 10;    // bodies and results that are larger are files of their own
   std::size_t max_log_bytes = 256U << 20;  // of the write-ahead log, before the writer waits for a checkpoint
+  std::size_t recent_keys = 64U << 10;     // idempotency keys that are gathered before they get their places
   std::size_t readers = 8;                 // reads at a time; more wait for one of them
   // For tests: the file system that SQLite sees, and checkpoints within commit() in place of a thread of
   // theirs.

@@ -45,6 +45,7 @@ class SqliteFile : public testing::Test {
     SqliteOptions options;
     options.path = path_;
     options.inline_bytes = 256;
+    options.recent_keys = 8;
     return open_sqlite_store(options);
   }
   void sql(const char* text) {
@@ -104,7 +105,11 @@ TEST_F(SqliteFile, AnOlderOneIsBroughtUpToDate) {
     const auto store = open();
     id = take_reply<Submit>(commit(**store, a_job())).id;
   }
-  sql("DROP TABLE facts; PRAGMA user_version = 1");  // as the first version was
+  sql("DROP TABLE facts; DROP TABLE recent_keys_0; DROP TABLE recent_keys_1; PRAGMA user_version = 1");  // as
+                                                                                                         // the
+                                                                                                         // first
+                                                                                                         // version
+                                                                                                         // was
   const auto store = open();
   ASSERT_TRUE(store) << store.error().message;
   EXPECT_TRUE((*store)->find(id).value());

@@ -6,17 +6,12 @@
 
 namespace waybill::store::sqlite {
 
-// What the key stands for already; nothing where it is free, or has become free: then `replacement`, if it is
-// not 0, is the key's job from now on.
-std::optional<Submit::Reply> Commands::existing(const IdempotencyKey& key, std::int64_t replacement) {
-  const std::optional<KeyTable::Entry> entry = keys_.find(key);
-  if (!entry) return std::nullopt;
-  std::optional<JobRow> row;
-  if (entry->until > now_) row = rows_.load(entry->job);
-  if (!row) {
-    if (replacement != 0) keys_.replace(*entry, key, replacement);
-    return std::nullopt;
-  }
+// What the key stands for already; nothing where it is free, or has become free.
+std::optional<Submit::Reply> Commands::existing(const IdempotencyKey& key,
+                                                const std::optional<KeyTable::Entry>& entry) {
+  if (!entry || entry->until <= now_) return std::nullopt;
+  const std::optional<JobRow> row = rows_.load(entry->job);
+  if (!row) return std::nullopt;
   Submit::Reply reply;
   reply.how = entry->payload == key.payload ? Submit::How::kExisting : Submit::How::kKeyReused;
   reply.id = id_of(row->key, row->low);
@@ -24,16 +19,29 @@ std::optional<Submit::Reply> Commands::existing(const IdempotencyKey& key, std::
   return reply;
 }
 
+// As existing(); where the key is free it is this job's from now on.
+std::optional<Submit::Reply> Commands::claim(const IdempotencyKey& key, std::int64_t job) {
+  const std::optional<KeyTable::Entry> entry = keys_.find(key);
+  std::optional<Submit::Reply> reply = existing(key, entry);
+  if (reply) return reply;
+  if (entry) {
+    keys_.replace(*entry, key, job);
+  } else {
+    keys_.insert(key, job, now_);
+  }
+  return std::nullopt;
+}
+
 Submit::Reply Commands::run(const Submit& submit) {
   const std::int64_t queue = names_.intern(submit.queue);
   if (submit.max_depth != 0 && depths_.waiting(queue) >= submit.max_depth) {
     std::optional<Submit::Reply> reply;
-    if (submit.key) reply = existing(*submit.key, 0);
+    if (submit.key) reply = existing(*submit.key, keys_.find(*submit.key));
     return reply.value_or(Submit::Reply{Submit::How::kQueueFull, {}, {}, 0});
   }
   const Uuid id = ids_.next(now_);
-  if (submit.key && !keys_.insert(*submit.key, key_of(id))) {
-    if (std::optional<Submit::Reply> reply = existing(*submit.key, key_of(id))) return *reply;
+  if (submit.key) {
+    if (std::optional<Submit::Reply> reply = claim(*submit.key, key_of(id))) return *reply;
   }
 
   JobRow row;

@@ -9,7 +9,8 @@
 namespace waybill::store::sqlite {
 namespace {
 
-constexpr std::size_t kLooks = 16;  // rows that are looked at for each job that may be changed
+constexpr std::size_t kLooks = 16;     // rows that are looked at for each job that may be changed
+constexpr std::size_t kSettled = 512;  // recent keys: a millisecond or two
 constexpr std::int64_t kFreePages = 256, kPagesAtOnce = 64;
 
 }  // namespace
@@ -20,8 +21,9 @@ Sweep::Reply Commands::run(const Sweep& sweep) {
   sweep_lost(sweep, reply, left);
   sweep_due(sweep, reply, left);
   sweep_retention(sweep, reply, left);
+  reply.keys = keys_.settle(now_, kSettled);
   const KeyTable::Forgotten keys = keys_.forget(now_, sweep.max * kLooks, left);
-  reply.keys = keys.removed;
+  reply.keys += keys.removed;
   reply.more = reply.more || keys.more;
   give_back_space();
   return reply;
