@@ -85,6 +85,19 @@ Head find_head_end(std::string_view bytes, std::size_t& from, std::size_t& head_
   }
 }
 
+// Clients that are told of a proxy send the whole URL, and a server must take it (RFC 9112 section 3.2.2).
+// Its path with the query, or what was given where it is no such URL.
+std::string_view without_authority(std::string_view target) noexcept {
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (target.size() <= scheme.size() || !equal_names(target.substr(0, scheme.size()), scheme)) continue;
+    const std::size_t end = target.find_first_of("/?#", scheme.size());
+    if (end == scheme.size()) return target;  // nobody's
+    if (end == std::string_view::npos) return target.substr(scheme.size() - 1, 1);
+    return target.substr(end);
+  }
+  return target;
+}
+
 // Stops the grammar with a failure of ours.
 ErrorCode stop() { return make_error_code(boost::system::errc::bad_message); }
 
@@ -119,9 +132,10 @@ struct RequestParser::Grammar {
                          ErrorCode& error) override {
       request_.method = as_method(verb);
       request_.minor_version = version % 10;
-      request_.target = as_std(target);
+      request_.target = without_authority(as_std(target));
       if (version != 10 && version != 11) fail(kBadVersion, error);
-      if (target.empty() || (target.front() != '/' && target != "*")) fail(kBadTarget, error);
+      if (request_.target.empty() || (request_.target.front() != '/' && request_.target != "*"))
+        fail(kBadTarget, error);
     }
 
     void on_field_impl(beast::field field, View name, View value, ErrorCode& error) override {

@@ -1,5 +1,6 @@
 #include "http/request_parser.h"
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,23 @@ TEST(RequestParser, PutsChunksTogether) {
   }
 }
 
+TEST(RequestParser, TakesTheWholeUrlThatClientsOfAProxySend) {
+  for (const auto& [url, target, path, query] : std::vector<std::array<std::string_view, 4>>{
+           {"http://a:8000/v1/route?explain=1", "/v1/route?explain=1", "/v1/route", "explain=1"},
+           {"HTTPS://a/", "/", "/", ""},
+           {"http://a", "/", "/", ""},
+           {"/v1/route?next=http://b/c", "/v1/route?next=http://b/c", "/v1/route", "next=http://b/c"}}) {
+    Request request;
+    RequestParser parser(request, {});
+    const std::string bytes = "GET " + std::string(url) + " HTTP/1.1\r\nHost: a\r\nX-B: c\r\n\r\n";
+    EXPECT_EQ(read_in_steps(parser, bytes, 1).state, State::kDone) << url;
+    EXPECT_EQ(request.target, target);
+    EXPECT_EQ(request.path, path);
+    EXPECT_EQ(request.query, query);
+    EXPECT_EQ(request.header("x-b"), "c");
+  }
+}
+
 TEST(RequestParser, LeavesTheNextRequestAlone) {
   const std::string both = std::string(kPost) + std::string(kChunked);
   Request request;
@@ -140,7 +158,8 @@ TEST(RequestParser, RefusesWhatIsNotARequestOrSmugglesOne) {
       {"NUL in a value", std::string("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", 29), 400, "malformed_request"},
       {"no host", "GET / HTTP/1.1\r\nX: a\r\n\r\n", 400, "bad_host"},
       {"two hosts", "GET / HTTP/1.1\r\n" + host + host + "\r\n", 400, "bad_host"},
-      {"no path", "GET http://a/ HTTP/1.1\r\n" + host + "\r\n", 400, "bad_target"},
+      {"no path", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", 400, "bad_target"},
+      {"a URL of nobody", "GET http:///health HTTP/1.1\r\n" + host + "\r\n", 400, "bad_target"},
       {"another version", "GET / HTTP/2.0\r\n" + host + "\r\n", 505, "bad_version"},
       {"not HTTP", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, "malformed_request"},
       {"a chunk size that is no number",

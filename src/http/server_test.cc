@@ -186,6 +186,20 @@ TEST_F(ServerTest, AnswersWhatIsCompleteWhileTheNextRequestIsStillOnItsWay) {
   EXPECT_NE(client.receive_until("/b:;").find("/b:;"), std::string::npos);
 }
 
+TEST_F(ServerTest, AnswersDoNotWaitForTheHandlerOfTheNextRequest) {
+  start();
+  RawClient client(address());
+  client.send(
+      "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"
+      "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(eventually([this] { return handler_.sent_ == 2; }));
+  EXPECT_NE(client.receive_until(";", 2).find("/b:;"), std::string::npos);
+  EXPECT_EQ(handler_.waiting_, 1);
+  handler_.let_go_ = true;
+  EXPECT_NE(client.receive_until(";").find("/wait:;"), std::string::npos);
+  EXPECT_TRUE(eventually([this] { return handler_.sent_ == 3; }));
+}
+
 TEST_F(ServerTest, TakesARequestThatComesByteByByte) {
   start();
   RawClient client(address());

@@ -191,6 +191,10 @@ Task<> Session::answer() {
   cancelled_.store(false, std::memory_order_relaxed);
   body_begun_ = false;
   bool threw = false;
+  if (!out_.empty() && !send_early_posted_) {
+    send_early_posted_ = true;
+    loop_.post([self = shared_from_this()] { self->send_early(); });
+  }
   try {
     co_await handler_.handle(*this);
   } catch (const std::exception&) {
@@ -330,6 +334,19 @@ Task<bool> Session::flush() {
   phase_ = before;
   report_queued(true);
   co_return true;
+}
+
+// Runs once a handler waits: the answers to requests before it in a pipeline do not wait with it. What the
+// socket does not take now goes out with the next flush(), which also finds out whether it is broken.
+void Session::send_early() {
+  send_early_posted_ = false;
+  if (phase_ != Phase::kHandle) return;
+  while (!out_.empty()) {
+    const IoResult put = stream_.write(out_.data(), out_.size());
+    if (put.state != IoState::kDone) return;
+    out_.erase(0, put.bytes);
+  }
+  report_queued(true);
 }
 
 void Session::report_queued(bool sent) {

@@ -72,6 +72,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<> answer();
   Task<> end_websocket(bool threw);
   Task<bool> flush();
+  void send_early();
   Task<> linger();
   void refuse(const ParseFailure& failure);
   void shorten_idling();
@@ -101,7 +102,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Phase phase_ = Phase::kHandshake;
   TimePoint deadline_ = TimePoint::max();
   bool timed_out_ = false, draining_ = false, aborted_ = false, keep_ = true, watching_ = false;
-  bool body_begun_ = false, chunked_ = false;
+  bool body_begun_ = false, chunked_ = false, send_early_posted_ = false;
 };
 
 }  // namespace waybill::http
