@@ -18,10 +18,15 @@ class LineBudget {
   // Nothing: leave this line out. Else how many were left out since the last that was not.
   std::optional<std::uint64_t> take(std::int64_t now_us) noexcept {
     constexpr std::int64_t kBurstUs = 1'000'000;
+    // The wall clock was set back: nothing would be logged until it is there again. More than the times of
+    // threads that come at once are apart.
+    constexpr std::int64_t kStepUs = 10'000'000;
+    const std::int64_t most_ahead_us = interval_us_ > kBurstUs ? interval_us_ : kBurstUs;
     std::int64_t due = due_us_.load(std::memory_order_relaxed);
     while (!none_) {
-      const std::int64_t from = due > now_us ? due : now_us;
-      if (from + interval_us_ - now_us > (interval_us_ > kBurstUs ? interval_us_ : kBurstUs)) break;
+      const bool ahead = due > now_us && due - now_us <= most_ahead_us + kStepUs;
+      const std::int64_t from = ahead ? due : now_us;
+      if (from + interval_us_ - now_us > most_ahead_us) break;
       if (due_us_.compare_exchange_weak(due, from + interval_us_, std::memory_order_relaxed))
         return left_out_.exchange(0, std::memory_order_relaxed);
     }

@@ -167,6 +167,14 @@ TEST(LineBudget, LessThanOneASecond) {
   EXPECT_EQ(budget.take(11'000'000), 1U);
 }
 
+TEST(LineBudget, AClockThatIsSetBackSilencesNothing) {
+  LineBudget budget(4);
+  for (int i = 0; i < 5; ++i) (void)budget.take(90'000'000'000);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(budget.take(10'000'000)) << i;
+  EXPECT_FALSE(budget.take(10'000'000));
+  EXPECT_FALSE(budget.take(9'500'000)) << "threads may come in another order than their times";
+}
+
 TEST(LineBudget, None) {
   LineBudget budget(0);
   EXPECT_FALSE(budget.take(1'000'000));

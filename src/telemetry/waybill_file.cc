@@ -51,10 +51,16 @@ class RotatingFile {
   Status append(std::string_view lines) {
     if (size_ > 0 && size_ + lines.size() > options_.max_bytes) rotate();
     if (Status opened = open(); !opened) return opened;
+    const std::uint64_t before = size_;
     while (!lines.empty()) {
       const ssize_t n = ::write(descriptor_, lines.data(), lines.size());
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return failure("write");
+      if (n < 0) {
+        const int error = std::exchange(errno, 0);
+        drop_after(before);
+        errno = error;
+        return failure("write");
+      }
       size_ += static_cast<std::uint64_t>(n);
       lines.remove_prefix(static_cast<std::size_t>(n));
     }
@@ -67,6 +73,15 @@ class RotatingFile {
   }
 
  private:
+  // A line that a full disk has cut would spoil the next one too. Not where others write, or have cut, the
+  // file.
+  void drop_after(std::uint64_t size) {
+    struct stat facts{};
+    if (size_ == size || ::fstat(descriptor_, &facts) != 0) return;
+    if (S_ISREG(facts.st_mode) && static_cast<std::uint64_t>(facts.st_size) == size_)
+      (void)!::ftruncate(descriptor_, static_cast<off_t>(size));
+  }
+
   std::filesystem::path rotated(unsigned i) const {
     std::filesystem::path path = options_.path;
     path += fmt::format(".{}", i);

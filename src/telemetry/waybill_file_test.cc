@@ -1,5 +1,6 @@
 #include "telemetry/waybill_file.h"
 
+#include <csignal>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <boost/json.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "base/file.h"
 #include "telemetry/record_json.h"
@@ -96,6 +98,26 @@ TEST_F(WaybillFileTest, AFullDiskIsCountedAndSaid) {
   (*file)->stop(seconds(60));
   EXPECT_EQ((*file)->dropped(), 5U);
   EXPECT_THAT((*file)->last_error(), HasSubstr("No space left"));
+}
+
+// A limit on the size of files cuts a write in its midst, as a disk does that becomes full.
+TEST_F(WaybillFileTest, ALineThatWasCutDoesNotSpoilTheNext) {
+  write(1, {.path = path_});
+  rlimit unlimited{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limited = {std::filesystem::file_size(path_) + 10, unlimited.rlim_max};
+  auto file = WaybillFile::open({.path = path_});
+  ASSERT_TRUE(file);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limited), 0);
+  (*file)->closed(record_);
+  (*file)->stop(seconds(60));
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  std::signal(SIGXFSZ, before);
+  EXPECT_EQ((*file)->dropped(), 1U);
+  write(1, {.path = path_});
+  ASSERT_THAT(lines(path_), SizeIs(2));
+  EXPECT_EQ(lines(path_)[1], to_json(record_));
 }
 
 TEST_F(WaybillFileTest, APathThatCannotBeOpenedIsAnError) {
