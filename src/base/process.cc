@@ -9,6 +9,12 @@ namespace waybill {
 
 void release_free_memory() noexcept { ::malloc_trim(0); }
 
+void keep_no_large_free_blocks() noexcept {
+  constexpr int kLarge = 1 << 20;
+  ::mallopt(M_MMAP_THRESHOLD, kLarge);
+  ::mallopt(M_TRIM_THRESHOLD, kLarge);
+}
+
 void run_at_low_priority() noexcept {
   constexpr int kNice = 10;
   // On Linux a thread has a priority of its own, and 0 is the calling one (sched(7)).

@@ -78,7 +78,8 @@ class Serving {
   Status start(config::Config config) {
     const config::Server server = config.server;
     drain_timeout_ = server.drain_timeout;
-    make_room_for_connections(server.max_connections);
+    const std::size_t connections =
+        make_room_for_connections(server.max_connections, !config.providers.empty());
     Result<api::Keyring> keys = api::Keyring::load(config.keys);
     if (!keys) return std::unexpected(keys.error());
     Result<std::shared_ptr<const upstream::Catalog>> catalog = upstream::Catalog::make(config, nullptr);
@@ -104,6 +105,7 @@ class Serving {
         file_, [this] { return reload_config(file_, options_); }, std::move(engine_options), *gateway_,
         telemetry_);
     http::ServerOptions options = server_options(server);
+    options.max_connections = connections;
     observe(options);
     server_.emplace(std::move(options), *gateway_);
     if (Status listening = server_->listen(); !listening) return listening;
@@ -193,16 +195,25 @@ class Serving {
     }
   }
 
-  // Each connection is a descriptor; the limit that shells set (1,024) is far below max_connections.
-  void make_room_for_connections(std::size_t connections) {
-    const std::uint64_t wanted = connections + kOtherDescriptors;
+  // Each connection is a descriptor, and another one where a provider is called for it; the limit that shells
+  // set (1,024) is far below that. How many there is room for: those beyond are refused, since without
+  // descriptors they would only wait.
+  std::size_t make_room_for_connections(std::size_t connections, bool calls_providers) {
+    const std::uint64_t each = calls_providers ? 2 : 1;
+    const std::uint64_t wanted = each * connections + kOtherDescriptors;
     const std::uint64_t got = raise_descriptor_limit(wanted);
-    if (got >= wanted) return;
+    if (got >= wanted) return connections;
+    const std::uint64_t room =
+        std::max<std::uint64_t>(1, (got - std::min(kOtherDescriptors, got / 2)) / each);
     telemetry_.log().warn(
         "fewer connections can be held than server.max_connections allows: the system's limit of open files "
         "is too "
         "low; raise it (LimitNOFILE= in a systemd unit, ulimit -Hn) or lower max_connections",
-        {{"max_connections", connections}, {"open_files_limit", got}, {"open_files_needed", wanted}});
+        {{"max_connections", connections},
+         {"connections_held", room},
+         {"open_files_limit", got},
+         {"open_files_needed", wanted}});
+    return room;
   }
 
   void observe(http::ServerOptions& options) {
@@ -213,6 +224,17 @@ class Serving {
       telemetry_.log().warn(
           "an event loop does not come back to its events",
           {{"loop", stall.loop}, {"seconds", seconds(stall.length)}, {"doing", stall.doing}});
+    };
+    options.on_shortage = [this] {
+      telemetry_.log().error(
+          "connections wait to be accepted: the system has no descriptor or memory left for them; raise the "
+          "limit of "
+          "open files (LimitNOFILE= in a systemd unit, ulimit -n) or lower server.max_connections");
+    };
+    options.on_standstill = [this](Duration length) {
+      telemetry_.log().warn(
+          "nothing of the program ran for a while: it was stopped, or the machine had no processor for it",
+          {{"seconds", seconds(length)}});
     };
     options.on_tls_reload = [this](const Status& status) {
       if (status) {
@@ -240,6 +262,7 @@ Outcome run_serve(const ServeOptions& options) {
   if (!file) return std::unexpected(file.error());
   Result<config::Config> config = with_options(load_config(file->string()), options);
   if (!config) return std::unexpected(config.error());
+  keep_no_large_free_blocks();
   std::signal(SIGPIPE, SIG_IGN);  // a client that has gone is an error of its write
   sigset_t signals;
   sigemptyset(&signals);

@@ -28,11 +28,13 @@ std::string peer_address(const sockaddr_storage& address) {
 
 }  // namespace
 
-Acceptor::Acceptor(EventLoop& loop, int listening_descriptor, bool ours, OnConnection on_connection)
+Acceptor::Acceptor(EventLoop& loop, int listening_descriptor, bool ours, OnConnection on_connection,
+                   std::function<void()> on_shortage)
     : descriptor_(loop.context(), ::dup(listening_descriptor)),
       pause_(loop.context()),
       ours_(ours),
-      on_connection_(std::move(on_connection)) {}
+      on_connection_(std::move(on_connection)),
+      on_shortage_(std::move(on_shortage)) {}
 
 void Acceptor::start() { wait(); }
 
@@ -88,6 +90,7 @@ void Acceptor::finish() {
 }
 
 void Acceptor::pause() {
+  on_shortage_();
   pause_.expires_after(kPause);
   pause_.async_wait([this](const boost::system::error_code& error) {
     if (!error) wait();

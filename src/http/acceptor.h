@@ -17,8 +17,10 @@ class Acceptor {
   // The descriptor is non-blocking, as the one handed over. `address` is empty for a UNIX socket.
   using OnConnection = std::function<void(int descriptor, std::string address)>;
 
-  // `ours`: connections that wait are not another program's to take.
-  Acceptor(EventLoop& loop, int listening_descriptor, bool ours, OnConnection on_connection);
+  // `ours`: connections that wait are not another program's to take. `on_shortage` is called each time when
+  // the system has no descriptor or memory for a connection that waits.
+  Acceptor(EventLoop& loop, int listening_descriptor, bool ours, OnConnection on_connection,
+           std::function<void()> on_shortage);
   ~Acceptor() { close(); }
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -37,6 +39,7 @@ class Acceptor {
   boost::asio::steady_timer pause_;
   const bool ours_;
   OnConnection on_connection_;
+  std::function<void()> on_shortage_;
   bool short_of_descriptors_ = false;  // said by accept_one()
 };
 

@@ -21,6 +21,7 @@ namespace waybill::http {
 namespace {
 
 constexpr Duration kHandshakeTime = std::chrono::milliseconds(50);
+constexpr Duration kTellShortageAgain = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -90,6 +91,14 @@ struct Server::Impl {
                           [this, &lane, session](const std::exception_ptr&) { on_end(lane, session); });
   }
 
+  // Acceptors try again every few milliseconds, which is no news.
+  void on_shortage() {
+    const Duration::rep now = std::chrono::steady_clock::now().time_since_epoch().count();
+    Duration::rep told = shortage_told.load(std::memory_order_relaxed);
+    if (now - told < kTellShortageAgain.count() || !shortage_told.compare_exchange_strong(told, now)) return;
+    if (options.on_shortage) options.on_shortage();
+  }
+
   void on_end(Lane& lane, const std::shared_ptr<Session>& session) {
     lane.sessions.erase(session);
     if (--connections == 0) {
@@ -123,6 +132,7 @@ struct Server::Impl {
   SessionCounters counters;
   std::atomic<std::uint64_t> accepted{0}, refused_full{0};
   std::atomic<std::size_t> connections{0};
+  std::atomic<Duration::rep> shortage_told{-kTellShortageAgain.count()};
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<std::vector<ListeningSocket>> sockets;  // of each listener
   std::unique_ptr<Watchdog> watchdog;
@@ -173,11 +183,12 @@ void Server::start() {
       const bool shared = sockets.size() < impl.lanes.size();
       for (std::size_t s = 0; s < sockets.size(); ++s) {
         if (!shared && s != i) continue;
-        lane.acceptors.push_back(
-            std::make_unique<Acceptor>(*lane.loop, sockets[s].descriptor(), sockets[s].ours(),
-                                       [&impl, &lane, &listener](int descriptor, std::string address) {
-                                         impl.on_connection(lane, descriptor, listener, std::move(address));
-                                       }));
+        lane.acceptors.push_back(std::make_unique<Acceptor>(
+            *lane.loop, sockets[s].descriptor(), sockets[s].ours(),
+            [&impl, &lane, &listener](int descriptor, std::string address) {
+              impl.on_connection(lane, descriptor, listener, std::move(address));
+            },
+            [&impl] { impl.on_shortage(); }));
       }
     }
   }

@@ -39,9 +39,13 @@ struct ServerOptions {
   SessionLimits limits = {};
   Duration stall_threshold = std::chrono::milliseconds(50);
 
-  // Observers. on_lag runs on the loops' threads, the others on the watchdog's.
+  // Observers. on_lag and on_shortage run on the loops' threads, the others on the watchdog's.
   std::function<void(unsigned loop, Duration lag)> on_lag = {};
   std::function<void(const Stall&)> on_stall = {};
+  std::function<void(Duration)> on_standstill =
+      {};  // no thread ran: a stopped process, or no processor for it
+  std::function<void()> on_shortage =
+      {};  // connections wait for descriptors or memory; now and then while they do
   std::function<void(const Status&)> on_tls_reload = {};
 };
 

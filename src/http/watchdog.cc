@@ -1,6 +1,7 @@
 #include "http/watchdog.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <pthread.h>
 
@@ -53,10 +54,12 @@ std::shared_ptr<const TlsContext> Watchdog::tls() const {
 }
 
 void Watchdog::run() {
-  TimePoint due = std::chrono::steady_clock::now() + kLookNowAndThen;
+  looked_ = std::chrono::steady_clock::now();
+  TimePoint due = looked_ + kLookNowAndThen;
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
     lock.unlock();
+    check_itself();
     check_loops();
     if (const TimePoint now = std::chrono::steady_clock::now(); now >= due) {
       due = now + kLookNowAndThen;
@@ -67,11 +70,20 @@ void Watchdog::run() {
   }
 }
 
+// When this thread too came late, the loops are given their time anew: it is not they who hang.
+void Watchdog::check_itself() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  const Duration late = now - std::exchange(looked_, now) - kLook;
+  if (late < options_.stall_threshold) return;
+  resumed_ = now;
+  if (options_.on_standstill) options_.on_standstill(late);
+}
+
 void Watchdog::check_loops() {
   const TimePoint now = std::chrono::steady_clock::now();
   for (Watched& watched : loops_) {
     const TimePoint tick = watched.loop->last_tick();
-    const Duration late = now - tick - EventLoop::kTick;
+    const Duration late = now - std::max(tick + EventLoop::kTick, resumed_);
     if (late < options_.stall_threshold || watched.reported == tick) continue;
     watched.reported = tick;
     const LoopActivity activity = watched.loop->activity();

@@ -17,9 +17,10 @@ namespace waybill::http {
 
 struct ServerOptions;
 
-// Tells of a loop that does not come back to its events, while it hangs and not only afterwards, takes up a
-// changed certificate, and gives memory back once many connections have ended. `options`, the loops and
-// `connections` (how many are open) must outlive it.
+// Tells of a loop that does not come back to its events, while it hangs and not only afterwards (and apart
+// from that of a process that did not run at all, which is no loop's doing), takes up a changed certificate,
+// and gives memory back once many connections have ended. `options`, the loops and `connections` (how many
+// are open) must outlive it.
 class Watchdog {
  public:
   Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops, std::shared_ptr<const TlsContext> tls,
@@ -41,6 +42,7 @@ class Watchdog {
   };
 
   void run();
+  void check_itself();
   void check_loops();
   void check_tls();
   void check_memory();
@@ -49,6 +51,8 @@ class Watchdog {
   const std::atomic<std::size_t>& connections_;
   std::size_t most_connections_ = 0;  // since memory was given back
   std::vector<Watched> loops_;
+  TimePoint looked_{};                                           // when this thread last ran
+  TimePoint resumed_{};                                          // the end of the last standstill
   std::filesystem::file_time_type certificate_time_, key_time_;  // of the pair in use
   std::filesystem::file_time_type refused_certificate_time_{}, refused_key_time_{};
 
