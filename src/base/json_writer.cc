@@ -8,6 +8,12 @@
 #include "base/utf8.h"
 
 namespace waybill {
+namespace {
+
+// ASCII that stands for itself.
+constexpr bool is_plain(char c) noexcept { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
+
+}  // namespace
 
 void JsonWriter::separate() {
   if (comma_) out_ += ',';
@@ -38,6 +44,10 @@ JsonWriter& JsonWriter::string(std::string_view text) {
   separate();
   out_ += '"';
   for (std::size_t i = 0; i < text.size();) {
+    const std::size_t start = i;
+    while (i < text.size() && is_plain(text[i])) ++i;
+    out_.append(text, start, i - start);
+    if (i == text.size()) break;
     const char32_t c = next_code_point(text, i);
     if (c == '"' || c == '\\') {
       out_ += '\\';
