@@ -17,7 +17,7 @@ MODEL := models/all-MiniLM-L6-v2
 
 help:
 	@sed -n 's/^#   //p' Makefile
-	@echo "make lint | format | fuzz | install [PREFIX=] | deb | clean"
+	@echo "make lint [ALL=1] | format | fuzz | install [PREFIX=] | deb | clean"
 
 setup:
 	@tools/setup
@@ -72,7 +72,7 @@ fuzz:
 	@tools/fuzz --seconds $(or $(SECONDS_EACH),60) --jobs $(JOBS)
 
 lint: build/debug/build.ninja
-	@tools/lint
+	@tools/lint --jobs $(JOBS) $(if $(ALL),--all)
 
 format:
 	@git ls-files '*.cc' '*.h' | xargs clang-format-19 -i
