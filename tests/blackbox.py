@@ -1,6 +1,7 @@
 """What the black-box tests share: the program, the model, a scratch folder, and a report that tools/test counts."""
 import json
 import os
+import pty
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,25 @@ class Case(unittest.TestCase):
         done.stdout = (done.stdout or b"").decode(errors="replace")
         done.stderr = done.stderr.decode(errors="replace")
         return done
+
+    def on_a_terminal(self, *arguments, says="", env=None):
+        """What is on the screen, and the exit code, where a person types `says`."""
+        leader, follower = pty.openpty()
+        process = subprocess.Popen([str(PROGRAM), *map(str, arguments)], stdin=follower, stdout=follower, stderr=follower,
+                                   cwd=self.folder, env=dict(os.environ, **{"TERM": "xterm", **(env or {})}))
+        os.close(follower)
+        os.write(leader, says.encode())
+        out = b""
+        while True:
+            try:
+                block = os.read(leader, 65536)
+            except OSError:  # nobody has the other end any more
+                break
+            if not block:
+                break
+            out += block
+        os.close(leader)
+        return out.decode(errors="replace"), process.wait()
 
     def succeed(self, *arguments, **more):
         done = self.run_program(*arguments, **more)

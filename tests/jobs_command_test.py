@@ -3,7 +3,6 @@
 import http.server
 import json
 import os
-import pty
 import re
 import shutil
 import socket
@@ -388,35 +387,18 @@ class DeadLetters(Commands):
         self.assertEqual((rest["object"], rest["dry_run"], rest["count"]), ("redrive", False, 2))
         self.assertEqual({self.ended(job)["status"] for job in ids}, {"completed"})
 
-    def on_a_terminal(self, *arguments, says):
-        """What is on the screen, and the exit code, where a person types `says`."""
-        leader, follower = pty.openpty()
-        process = subprocess.Popen([str(blackbox.PROGRAM), *arguments], stdin=follower, stdout=follower, stderr=follower,
-                                   env=dict(os.environ, TERM="dumb", WAYBILL_URL=f"http://127.0.0.1:{self.server.port}", WAYBILL_API_KEY="ops-key"))
-        os.close(follower)
-        if says:
-            os.write(leader, says)
-        out = b""
-        while True:
-            try:
-                block = os.read(leader, 65536)
-            except OSError:
-                break
-            if not block:
-                break
-            out += block
-        os.close(leader)
-        return out.decode(), process.wait()
+    def typed(self, *arguments, says=""):
+        return self.on_a_terminal(*arguments, says=says, env={"TERM": "dumb", "WAYBILL_URL": f"http://127.0.0.1:{self.server.port}", "WAYBILL_API_KEY": "ops-key"})
 
     def test_on_a_terminal_it_asks_first(self):
         ids = self.dead(2)
-        out, code = self.on_a_terminal("dead-letters", "redrive", says=b"n\n")
+        out, code = self.typed("dead-letters", "redrive", says="n\n")
         self.assertIn("redrive 2 jobs? [y/N]", out)
         self.assertEqual((code, {self.job(job)["status"] for job in ids}), (1, {"dead"}))
-        out, code = self.on_a_terminal("dead-letters", "redrive", "--max", "1", says=b"y\n")
+        out, code = self.typed("dead-letters", "redrive", "--max", "1", says="y\n")
         self.assertIn("redrive 1 jobs? [y/N]", out)
         self.assertEqual(code, 0)
-        out, code = self.on_a_terminal("dead-letters", "redrive", "--yes", says=b"")
+        out, code = self.typed("dead-letters", "redrive", "--yes")
         self.assertNotIn("[y/N]", out)
         self.assertEqual((code, {self.ended(job)["status"] for job in ids}), (0, {"completed"}))
 

@@ -14,32 +14,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/temporary_folder_test.h"
 
 namespace waybill::embed::testing {
 
-// A folder that is removed with everything in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "waybill-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-  void write(const std::filesystem::path& name, std::string_view text) const {
-    const Status written = write_file_atomically(path_ / name, text);
-    if (!written) throw std::runtime_error(written.error().message);
-  }
-
- private:
-  std::filesystem::path path_;
-};
+using waybill::TemporaryFolder;
 
 // A safetensors file from its two halves.
 inline std::string safetensors_file(std::string_view header, std::string_view data) {

@@ -18,9 +18,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder_test.h"
 #include "jobs/service.h"
 #include "store/sqlite/sqlite_store.h"
-#include "telemetry/temporary_folder_test.h"
 
 namespace waybill::jobs {
 
@@ -61,8 +61,9 @@ class BreakableStore final : public store::Store {
   store::Store& to_;
 };
 
-// Does what the body says, word by word: "begin" its call; "events TEXT"; "hold" until let_go(), or until it
-// is cancelled; "linger" until let_go() whatever comes; "throw"; a number: the status to answer with.
+// Does what the body says, word by word: "begin" its call; "say WORD" as an event; "events TEXT"; "hold"
+// until let_go(), or until it is cancelled; "linger" until let_go() whatever comes; "throw"; a number: the
+// status to answer with.
 class ScriptedPerformer final : public Performer {
  public:
   // How a job's work went, by its place among all: the order of their beginnings.
@@ -163,6 +164,10 @@ inline http::Task<Performed> ScriptedPerformer::perform(Performance& performance
       const Status began = co_await performance.call_begins();
       refused = !began;
       performed.called = began.has_value();
+    } else if (word == "say") {
+      const std::size_t after = std::min(script.find(' '), script.size());
+      performance.events(script.substr(0, after));
+      script.erase(0, after + 1);
     } else if (word == "events") {
       performance.events(script);
       script.clear();
@@ -289,7 +294,7 @@ class ServiceTest : public testing::Test {
     return at == std::string::npos ? -1 : std::stod(all.substr(at + series.size() + 2));
   }
 
-  telemetry::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   SteadyClock clock_;
   InlineExecutor inline_;
   std::unique_ptr<telemetry::Telemetry> telemetry_;

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "telemetry/temporary_folder_test.h"
+#include "base/temporary_folder_test.h"
 
 namespace waybill::jobs {
 namespace {
@@ -27,7 +27,7 @@ class StoreWatchTest : public testing::Test {
     return read_file(path_, 1U << 20).value();
   }
 
-  telemetry::TemporaryFolder folder_;
+  TemporaryFolder folder_;
   const std::filesystem::path path_ = folder_.path() / "log";
   std::unique_ptr<telemetry::Log> log_ = telemetry::Log::make({.file = path_}).value();
   StoreWatch watch_{*log_, "/var/lib/jobs.db"};

@@ -426,6 +426,9 @@ TEST_P(StoreConformance, AnAddressThatWantsNoMoreGetsNoMore) {
   apply(Cancel{next});
   EXPECT_EQ(apply(ClaimDeliveries{10, now_ + kSecond}).size(), 1U);
   EXPECT_FALSE(apply(Resend{this->submit(a_job())}));
+  reopen();
+  apply(Cancel{this->submit(submit)});
+  EXPECT_EQ(apply(ClaimDeliveries{10, now_ + kSecond}).size(), 1U) << "for good";
 }
 
 TEST_P(StoreConformance, AJobThatEndsTwiceIsToldTwice) {

@@ -8,17 +8,6 @@
 
 namespace waybill::store {
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "store-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "no temporary folder";
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 Submit a_job(std::string queue, std::string caller) {
   Submit submit;
   submit.queue = std::move(queue);
@@ -506,6 +495,33 @@ TEST_P(StoreConformance, AReleaseDoesNotCount) {
   EXPECT_EQ(claim_one().job.id, id);
 }
 
+TEST_P(StoreConformance, ALostLeaseIsInDoubtOnlyIfItsOwnCallHadBegun) {
+  const Uuid id = submit(a_job());
+  apply(Start{lease_of(claim_one())});
+  now_ += kHour;
+  EXPECT_EQ(sweep().in_doubt, 1U);
+  (void)claim_one();
+  EXPECT_FALSE(job(id).started);
+  now_ += kHour;
+  EXPECT_EQ(sweep().in_doubt, 0U);
+  ASSERT_EQ(job(id).errors.size(), 2U);
+  EXPECT_FALSE(job(id).errors[1].in_doubt);
+  EXPECT_EQ(job(id).in_doubt, 1U);
+}
+
+TEST_P(StoreConformance, ALargeBodyThatIsDroppedAndKeptAtOnceIsThere) {
+  Submit large = a_job();
+  large.body = std::string(5000, 'x');
+  const Uuid first = submit(large);
+  apply(Cancel{first});
+  std::vector<Command> both;
+  both.emplace_back(Remove{first});
+  both.emplace_back(large);
+  const std::vector<Reply> replies = apply_all(std::move(both));
+  const Uuid second = take_reply<Submit>(replies.back()).id;
+  EXPECT_EQ(store().body(second).value(), large.body);
+}
+
 TEST_P(StoreConformance, StatisticsTellPendingDeliveriesFromDeadOnesAndTheLatestEnding) {
   for (const char* url : {"https://a.test/", "https://b.test/", "https://c.test/"}) {
     Submit submit = a_job();
@@ -529,60 +545,9 @@ TEST_P(StoreConformance, StatisticsTellPendingDeliveriesFromDeadOnesAndTheLatest
   settle(2, SettleDelivery::To::kAgain);
   EXPECT_EQ(store().stats().value().deliveries, 1U);
   EXPECT_EQ(store().stats().value().dead_deliveries, 1U);
-}
-
-std::vector<Uuid> ids_of(const std::vector<Job>& jobs) {
-  std::vector<Uuid> ids;
-  for (const Job& job : jobs) ids.push_back(job.id);
-  return ids;
-}
-
-TEST_P(StoreConformance, ListsTheLatestFirstByStateQueueCallerAndMetadata) {
-  std::vector<Uuid> ids;
-  for (int i = 0; i < 12; ++i) {
-    Submit submit = a_job(i % 2 == 0 ? "q" : "other", i % 3 == 0 ? "alice" : "bob");
-    submit.metadata = i < 6 ? R"({"user": "u\"1", "n": "1"})" : R"({"user": "u2"})";
-    ids.push_back(this->submit(submit));
-  }
-  apply(Cancel{ids[0]});
-  apply(Cancel{ids[7]});
-  std::ranges::reverse(ids);  // 11 ... 0
-  JobFilter filter;
-  EXPECT_EQ(ids_of(store().list(filter).value()), ids);
-  filter.limit = 5;
-  EXPECT_EQ(ids_of(store().list(filter).value()), std::vector<Uuid>(ids.begin(), ids.begin() + 5));
-  filter.after = ids[4];
-  EXPECT_EQ(ids_of(store().list(filter).value()), std::vector<Uuid>(ids.begin() + 5, ids.begin() + 10));
-  filter = {};
-  filter.state = State::kCancelled;
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[4], ids[11]}));
-  filter.queue = "q";
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[11]}));
-  filter.state = State::kQueued;
-  EXPECT_EQ(store().list(filter).value().size(), 5U);
-  filter.caller = "alice";
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[5]}));
-  filter.caller = "nobody";
-  EXPECT_TRUE(store().list(filter).value().empty());
-  filter = {};
-  filter.excluded_queue = "nowhere";
-  EXPECT_EQ(store().list(filter).value().size(), 12U);
-  filter.excluded_queue = "other";
-  EXPECT_EQ(store().list(filter).value().size(), 6U);
-  filter.limit = 3;
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[1], ids[3], ids[5]}));
-  filter.queue = "other";  // that is what is wanted
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[0], ids[2], ids[4]}));
-  filter = {};
-  filter.metadata = {{"user", "u\"1"}};
-  EXPECT_EQ(store().list(filter).value().size(), 6U);
-  filter.metadata.emplace_back("n", "1");
-  EXPECT_EQ(store().list(filter).value().size(), 6U);
-  filter.metadata.emplace_back("n", "2");
-  EXPECT_TRUE(store().list(filter).value().empty());
-  filter.metadata = {{"user", "u2"}};
-  filter.caller = "alice";
-  EXPECT_EQ(ids_of(store().list(filter).value()), (std::vector<Uuid>{ids[2], ids[5]}));
+  for (const ClaimDeliveries::Due& each : due) apply(Remove{each.job.id});
+  EXPECT_EQ(store().stats().value().deliveries, 0U) << "they go with their jobs";
+  EXPECT_EQ(store().stats().value().dead_deliveries, 0U);
 }
 
 }  // namespace

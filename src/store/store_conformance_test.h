@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/temporary_folder_test.h"
 #include "store/store.h"
 
 namespace waybill::store {
@@ -25,19 +26,6 @@ struct Backend {
 };
 
 inline void PrintTo(const Backend& backend, std::ostream* out) { *out << backend.name; }
-
-// A folder that goes when it goes.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 inline constexpr Time kMs = 1000, kSecond = 1'000'000, kHour = 3600 * kSecond;
 inline constexpr Time kStart = 1'700'000'000 * kSecond;

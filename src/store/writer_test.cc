@@ -20,7 +20,11 @@ namespace {
 // Remembers what was committed; refuses, or waits, as it is told.
 class FakeStore final : public Store {
  public:
-  Status flush() override { return {}; }
+  Status flush() override {
+    const std::lock_guard lock(mutex_);
+    if (flush_refusal_) return fail(*flush_refusal_, "as told");
+    return {};
+  }
   Result<Committed> apply(std::span<const Command> commands, Time now) override {
     std::unique_lock lock(mutex_);
     ++inside_;
@@ -50,6 +54,10 @@ class FakeStore final : public Store {
   void refuse(std::optional<ErrorCode> code) {
     const std::lock_guard lock(mutex_);
     refusal_ = code;
+  }
+  void refuse_flush(std::optional<ErrorCode> code) {
+    const std::lock_guard lock(mutex_);
+    flush_refusal_ = code;
   }
   void wait_until_inside() {
     std::unique_lock lock(mutex_);
@@ -85,7 +93,7 @@ class FakeStore final : public Store {
   std::condition_variable changed_;
   int inside_ = 0, probes_ = 0;
   bool held_ = false;
-  std::optional<ErrorCode> refusal_;
+  std::optional<ErrorCode> refusal_, flush_refusal_;
   std::vector<std::vector<std::string>> batches_;
 };
 
@@ -222,6 +230,24 @@ TEST(Writer, AllOfATransactionThatFailsAreToldSo) {
   EXPECT_FALSE(writer.is_writable());
   writer.stop();
   EXPECT_EQ(told, 0);
+}
+
+TEST(Writer, NobodyIsToldOfWhatWasNotFlushed) {
+  FakeStore store;
+  Replies replies;
+  InlineExecutor executor;
+  std::atomic<int> told = 0;
+  Writer writer(store, {.on_changes = [&told](auto /*changes*/) { ++told; }});
+  store.refuse_flush(ErrorCode::kStoreUnavailable);
+  writer.commit(Pause{"a"}, executor, replies.expect("a"));
+  EXPECT_EQ(replies.wait(1)[0].second, ErrorCode::kStoreUnavailable);
+  EXPECT_EQ(store.batches().at(0), Names{"a"}) << "it was applied";
+  EXPECT_EQ(told, 0);
+  EXPECT_FALSE(writer.is_writable());
+  store.refuse_flush(std::nullopt);
+  writer.commit(Pause{"b"}, executor, replies.expect("b"));
+  EXPECT_EQ(replies.wait(2)[1].second, std::nullopt);
+  EXPECT_EQ(told, 1);
 }
 
 TEST(Writer, FindsOutByItselfThatTheDiskTakesWritesAgain) {

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/temporary_folder_test.h"
 #include "telemetry/line_budget.h"
 #include "telemetry/log_line.h"
 #include "telemetry/record_json.h"
 #include "telemetry/records_test.h"
-#include "telemetry/temporary_folder_test.h"
 
 namespace waybill::telemetry {
 namespace {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "base/temporary_folder_test.h"
 #include "telemetry/fake_collector_test.h"
-#include "telemetry/temporary_folder_test.h"
 
 namespace waybill::telemetry {
 namespace {

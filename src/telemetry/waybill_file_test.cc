@@ -11,9 +11,9 @@
 #include <sys/resource.h>
 
 #include "base/file.h"
+#include "base/temporary_folder_test.h"
 #include "telemetry/record_json.h"
 #include "telemetry/records_test.h"
-#include "telemetry/temporary_folder_test.h"
 
 namespace waybill::telemetry {
 namespace {
