@@ -298,6 +298,31 @@ class Full(Jobs):
         self.assertEqual(self.server.get("/ready").status, 200)
 
 
+class Moved(Jobs):
+    def test_a_store_whose_file_is_moved_is_not_written_until_it_is_back(self):
+        kept = self.submit()["id"]
+        self.assertEqual(self.ended(kept)["status"], "completed")
+        store, aside = self.folder / "jobs.db", self.folder / "aside.db"
+        store.rename(aside)
+        self.until_ready(503)  # nobody has asked for anything
+        answer = self.server.post("/v1/jobs", {"request": ASK}, headers=APP)
+        self.assertEqual((answer.status, answer.error["code"]), (503, "store_unavailable"), answer.body)
+        self.assertIn("waybill_store_writable 0\n", self.server.get("/metrics").body.decode())
+        self.assertRegex(self.server.log_text(), r"the store cannot be written.*jobs\.db was deleted or replaced")
+        aside.rename(store)
+        self.until_ready(200)
+        self.assertIn("can be written again", self.server.log_text())
+        self.assertEqual(self.ended(self.submit()["id"])["status"], "completed")
+        self.restart(kill=True)
+        self.assertEqual(self.job(kept)["status"], "completed")
+
+    def until_ready(self, status):
+        deadline = time.monotonic() + 60
+        while self.server.get("/ready").status != status:
+            self.assertLess(time.monotonic(), deadline, self.server.log_text())
+            time.sleep(0.05)
+
+
 class Without(Jobs):
     more = ""
 

@@ -13,6 +13,7 @@
 #include "store/sqlite/connection.h"
 #include "store/sqlite/file_lock.h"
 #include "store/sqlite/log_vfs.h"
+#include "store/sqlite/opened_files.h"
 #include "store/sqlite/readers.h"
 #include "store/sqlite/reads.h"
 #include "store/sqlite/schema.h"
@@ -54,9 +55,10 @@ class SqliteStore final : public Store {
   template <class Look>
   [[nodiscard]] Result<std::invoke_result_t<Look&, Reader&>> read(Look look) {
     auto found = readers_.read(std::move(look));
-    (void)flush();  // of a store that is broken, what was applied is shown all the same
+    (void)flush_log();  // of a store that is broken, what was applied is shown all the same
     return found;
   }
+  [[nodiscard]] Status flush_log();
   [[nodiscard]] Error roll_back();
   void broke(Error error);
   [[nodiscard]] std::optional<Error> broken() const;
@@ -66,6 +68,7 @@ class SqliteStore final : public Store {
   const SqliteOptions options_;
   const FileLock lock_;  // released last
   const BlobFiles files_;
+  std::optional<OpenedFiles> opened_;  // not there: the file system is a test's
 
   // The writer's.
   const std::unique_ptr<LogVfs> vfs_;
@@ -112,6 +115,10 @@ Status SqliteStore::begin() {
   commands_.flush();
   commit_.run();
   if (connection_->failed()) return std::unexpected(error_of(*connection_, "open", options_.path));
+  if (options_.vfs.empty()) {
+    const std::string path = options_.path.string();
+    opened_.emplace(std::vector<std::filesystem::path>{path, path + "-wal", path + "-lock"});
+  }
   if (lock_.after_a_crash()) commands_.collect_blobs();
 
   auto other = Connection::open(options_.path, SQLITE_OPEN_READWRITE, vfs_of(options_));
@@ -140,7 +147,10 @@ Result<Committed> SqliteStore::apply(std::span<const Command> commands, Time now
     committed.replies.push_back(commands_.apply(command, now));
     if (connection_->failed()) break;
   }
-  if (commands.empty()) commands_.mark();
+  if (commands.empty()) {
+    commands_.mark();
+    if (opened_) opened_->doubt();
+  }
   commands_.flush();
   commit_.run();
   vfs_->put_off_flushes(false);
@@ -155,7 +165,20 @@ Result<Committed> SqliteStore::apply(std::span<const Command> commands, Time now
   return committed;
 }
 
+// What lies in a file that nobody will find is not on disk: its clients are not told that it is.
 Status SqliteStore::flush() {
+  if (Status flushed = flush_log(); !flushed) return flushed;
+  if (!opened_) return {};
+  const std::optional<std::filesystem::path> missing = opened_->missing(std::chrono::steady_clock::now());
+  if (!missing) return {};
+  return fail(
+      ErrorCode::kStoreUnavailable,
+      fmt::format("{} was deleted or replaced while it was in use: put it back, or restart with what is "
+                  "there now",
+                  missing->string()));
+}
+
+Status SqliteStore::flush_log() {
   if (is_broken_.load(std::memory_order_acquire)) return std::unexpected(*broken());
   const int code = vfs_->flush();
   if (code == SQLITE_OK) return {};

@@ -320,5 +320,39 @@ TEST_F(SqliteFile, SpaceIsGivenBack) {
   EXPECT_EQ(look_at_store(path_)->stats.jobs, 0U);
 }
 
+TEST_F(SqliteFile, WhatWouldBeWrittenWhereNobodyFindsItIsRefused) {
+  auto store = open();
+  ASSERT_TRUE(store);
+  commit(**store, a_job());
+  const fs::path aside = folder_.path() / "aside";
+  for (const char* suffix : {"", "-wal", "-lock"}) {
+    const fs::path file = path_.string() + suffix;
+    const auto probe = [&store] { return (*store)->commit({}, kStart); };
+    fs::rename(file, aside);
+    ASSERT_FALSE(probe()) << file;
+    EXPECT_EQ(probe().error().code, ErrorCode::kStoreUnavailable);
+    EXPECT_TRUE(probe().error().message.starts_with(file.string())) << probe().error().message;
+    const std::vector<Command> submit{a_job()};
+    EXPECT_FALSE((*store)->commit(submit, kStart)) << "while it is known, each commit is refused";
+    fs::copy_file(aside, file);
+    EXPECT_FALSE(probe()) << "another file in its place";
+    fs::rename(aside, file);
+    EXPECT_TRUE(probe()) << file;
+    EXPECT_TRUE((*store)->commit(submit, kStart));
+  }
+}
+
+TEST_F(SqliteFile, ThatItsFileIsGoneIsSeenWithoutBeingAsked) {
+  auto store = open();
+  ASSERT_TRUE(store);
+  fs::remove(path_);
+  bool refused = false;
+  for (int i = 0; i < 30'000 && !refused; ++i) {
+    refused = !(*store)->flush();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_TRUE(refused);
+}
+
 }  // namespace
 }  // namespace waybill::store::sqlite
