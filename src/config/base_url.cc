@@ -66,7 +66,9 @@ Result<BaseUrl> parse_base_url(std::string_view url) {
         "has a user name or password in it, which everybody who reads the configuration would see; remove "
         "it");
   }
-  const std::string_view scheme = url.substr(0, scheme_end);
+  std::string scheme(url.substr(0, scheme_end));  // RFC 3986, 3.1: in either case
+  std::ranges::transform(scheme, scheme.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
   BaseUrl out;
   out.tls = scheme == "https";
   if (scheme_end == std::string_view::npos) {

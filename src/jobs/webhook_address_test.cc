@@ -94,6 +94,8 @@ TEST(WebhookUrl, IsTakenApart) {
   EXPECT_EQ(parse_webhook_url("http://h")->target, "/");
   EXPECT_EQ(parse_webhook_url("http://h")->port, 80);
   EXPECT_EQ(parse_webhook_url("https://h?q")->target, "/?q");
+  EXPECT_TRUE(parse_webhook_url("HTTPS://h/").value().tls);
+  EXPECT_FALSE(parse_webhook_url("Http://h/").value().tls);
   EXPECT_EQ(parse_webhook_url("https://[2606:4700::1111]/x")->host, "2606:4700::1111");
 }
 
@@ -117,8 +119,7 @@ TEST(WebhookUrl, WhatIsNoneIsRefused) {
                            "https://h%2e/",
                            "https://[::1",
                            "https://a:b:c/",
-                           "https://\xc3\xa4/",
-                           "HTTPS://h/"})
+                           "https://\xc3\xa4/"})
     EXPECT_FALSE(parse_webhook_url(text).has_value()) << text;
   EXPECT_FALSE(parse_webhook_url("https://h/" + std::string(3000, 'a')).has_value());
 }
