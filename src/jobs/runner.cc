@@ -196,6 +196,11 @@ void Runner::renew() {
     if (at->second <= now()) due[visibility].push_back(lease);
   };
   for (const auto& [id, running] : running_) add(running.queue->visibility, {id, running.fence});
+  // What has ended since needs no renewal.
+  std::erase_if(not_renewed_, [this](Duration visibility) {
+    return std::ranges::none_of(
+        running_, [visibility](const auto& each) { return each.second.queue->visibility == visibility; });
+  });
   for (auto& [visibility, leases] : due) {
     renew_at_[visibility] = now() + visibility / kRenewalsOfALease;
     renewing_.insert(visibility);

@@ -158,12 +158,14 @@ TEST_F(ServiceTest, CancelsWhatRuns) {
 
 TEST_F(ServiceTest, AnAnswerThatComesAfterTheLeaseWasLostDoesNotCount) {
   queue_.concurrency = 2;
+  queue_.visibility = 1s;
   open_and_start();
   const Uuid id = submit("begin linger 200");
   ASSERT_TRUE(eventually([&] { return job(id).started; }));
   ASSERT_TRUE(commit(store::Cancel{id}));
   ASSERT_TRUE(commit(store::Retry{id}));
   ASSERT_TRUE(eventually([&] { return performer_.running() == 2; }));
+  std::this_thread::sleep_for(1200ms);  // that the first lease is lost is found at each renewal too
   // The first of the two: it has heard that it is cancelled, and answers all the same.
   performer_.let_go(id);
   ASSERT_TRUE(eventually([&] { return performer_.running() == 1; }));
@@ -238,6 +240,42 @@ TEST_F(ServiceTest, AnAnswerOutlivesItsLeaseWhileTheStoreCannotBeWritten) {
   ASSERT_TRUE(becomes(id, State::kCompleted));
   EXPECT_EQ(job(id).receives, 1U);
   EXPECT_THAT(performer_.seen(), SizeIs(1));
+}
+
+TEST_F(ServiceTest, EventsThatCouldNotBeWrittenComeBeforeThoseSaidMeanwhile) {
+  open_and_start();
+  const Uuid id = submit("begin hold say a say b hold 200");
+  ASSERT_TRUE(eventually([&] { return job(id).started; }));
+  store_->broken = true;
+  performer_.let_go(id);  // "b" is said while "a" is being written
+  ASSERT_TRUE(eventually([&] { return !service_->is_writable(); }));
+  store_->broken = false;
+  performer_.let_go(id);
+  ASSERT_TRUE(becomes(id, State::kCompleted));
+  EXPECT_EQ(store_->events(id, 0, 1000).value().text, "ab");
+}
+
+TEST_F(ServiceTest, AfterEventsThatWereTooManyNoneIsKeptThatWouldNotFit) {
+  open_and_start();
+  const Uuid id = submit("begin say " + std::string(5U << 20, 'x') + " say b 200");
+  ASSERT_TRUE(becomes(id, State::kCompleted));
+  EXPECT_EQ(store_->events(id, 0, 1000).value().text, "");
+}
+
+TEST_F(ServiceTest, TimeGoesOnWhenARenewalFailedAndNothingIsLeftToRenew) {
+  queue_.visibility = 1s;
+  open_and_start();
+  const Uuid id = submit("begin linger 200");
+  ASSERT_TRUE(eventually([&] { return job(id).started; }));
+  store_->broken = true;
+  ASSERT_TRUE(eventually([&] { return !service_->is_writable(); }));
+  std::this_thread::sleep_for(1500ms);  // also a renewal was due
+  performer_.let_go(id);
+  ASSERT_TRUE(eventually([&] { return performer_.running() == 0; }));
+  store_->broken = false;
+  ASSERT_TRUE(becomes(id, State::kCompleted));
+  const Uuid later = submit("200", [](store::Submit& submit) { submit.run_after = store_now() + 300'000; });
+  EXPECT_TRUE(becomes(later, State::kCompleted));
 }
 
 TEST_F(ServiceTest, DrainsWhatRunsAndTakesNothingMore) {

@@ -32,6 +32,9 @@ TEST(Settlements, WhatCouldNotBeWrittenWaits) {
   EXPECT_EQ(settlements.waiting(), 0U);
   EXPECT_TRUE(settlements.take(10).empty());  // it is being written
   settlements.keep(a);
+  settlements.add(finished(a, 20));  // of a later lease
+  EXPECT_EQ(settlements.waiting(), 0U);
+  settlements.keep(a);
   settlements.remove(a);
   EXPECT_EQ(settlements.size(), 0U);
   EXPECT_EQ(settlements.waiting(), 0U);
@@ -70,6 +73,8 @@ TEST(Settlements, DropTheLargestAnswersBeyondTheirBound) {
     EXPECT_EQ(failed->lease.id, large);
     EXPECT_EQ(failed->lease.fence, 1U);
   }
+  for (const Uuid& id : {small, large, last}) settlements.remove(id);
+  EXPECT_EQ(settlements.bytes(), 0U);
 }
 
 }  // namespace
