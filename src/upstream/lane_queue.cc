@@ -49,9 +49,9 @@ Result<LaneQueue::Admission> LaneQueue::enter(const Ticket& ticket, TimePoint no
     if (stopped_) return fail(ErrorCode::kShuttingDown, "the gateway is being stopped");
     if (now >= ticket.deadline)
       return fail(ErrorCode::kDeadlineExceeded, "the deadline had passed before the call was made");
-    if (waiting() != 0) serve(now, answers);  // a hold-off may have ended
+    if (waiting() != 0) serve(now, answers);  // what was waited for may be here
     const bool first = waiters_[index(Lane::kInteractive)].empty() && waiters_[index(ticket.lane)].empty();
-    if (first && has_room(ticket.lane, now)) {
+    if (first && has_room(ticket.lane)) {
       auto reserved = rates_.reserve(ticket.tokens, now);
       if (reserved) {
         ++in_use_[index(ticket.lane)];
@@ -100,13 +100,7 @@ TimePoint LaneQueue::next_due() const {
   const TimePoint gives_up = give_up_.begin()->first;
   const TimePoint due = std::min(gives_up, later(now_, kLongestSleep));
   // Once these have passed and been served, it is the slots that are waited for.
-  if (held_until_ > now_) return std::min(due, held_until_);
   return rates_until_ > now_ ? std::min(due, rates_until_) : due;
-}
-
-void LaneQueue::hold_until(TimePoint until) {
-  const std::scoped_lock lock(mutex_);
-  held_until_ = std::max(held_until_, until);
 }
 
 void LaneQueue::configure(const LaneQueueOptions& options, TimePoint now) {
@@ -150,7 +144,6 @@ LaneQueue::Stats LaneQueue::stats(TimePoint now) const {
     if (!waiters.empty()) told.oldest_wait = now - waiters.begin()->second.entered;
   }
   stats.hold = Duration(static_cast<Duration::rep>(hold_ns_));
-  stats.held_until = held_until_;
   return stats;
 }
 
@@ -181,16 +174,15 @@ std::size_t LaneQueue::batch_cap() const noexcept {
   return std::max<std::size_t>(1, slots - std::max<std::size_t>(1, slots / 8));
 }
 
-bool LaneQueue::has_room(Lane lane, TimePoint now) const noexcept {
-  if (now < held_until_) return false;
+bool LaneQueue::has_room(Lane lane) const noexcept {
   if (options_.slots != 0 && in_use_[0] + in_use_[1] >= options_.slots) return false;
   return lane == Lane::kInteractive || in_use_[index(Lane::kBatch)] < batch_cap();
 }
 
 std::optional<Lane> LaneQueue::next_lane(TimePoint now) const noexcept {
   const Waiters& batch = waiters_[index(Lane::kBatch)];
-  const bool batch_may = !batch.empty() && has_room(Lane::kBatch, now);
-  if (waiters_[index(Lane::kInteractive)].empty() || !has_room(Lane::kInteractive, now))
+  const bool batch_may = !batch.empty() && has_room(Lane::kBatch);
+  if (waiters_[index(Lane::kInteractive)].empty() || !has_room(Lane::kInteractive))
     return batch_may ? std::optional(Lane::kBatch) : std::nullopt;
   if (batch_may && passed_over_ + 1 >= kAgedTurn && now - batch.begin()->second.entered >= options_.aging)
     return Lane::kBatch;
@@ -219,9 +211,8 @@ LaneQueue::Prediction LaneQueue::predict(Lane lane, std::size_t own_waiting, std
     tokens_before += waiting_tokens_[index(Lane::kBatch)] / std::max<std::size_t>(all, 1) * batch;
   }
   longest = std::max(longest, rounds(before, in_use_[0] + in_use_[1], options_.slots));
-  const Duration held = std::max(held_until_ - now, Duration::zero());
-  return {.limits = std::max(held, rates_.wait(tokens, before, tokens_before, now)),
-          .slots = held + Duration(static_cast<Duration::rep>(std::min(longest * hold_ns_, 1e18)))};
+  return {.limits = rates_.wait(tokens, before, tokens_before, now),
+          .slots = Duration(static_cast<Duration::rep>(std::min(longest * hold_ns_, 1e18)))};
 }
 
 std::optional<Error> LaneQueue::refusal(const Ticket& ticket, TimePoint now) const {
@@ -231,7 +222,7 @@ std::optional<Error> LaneQueue::refusal(const Ticket& ticket, TimePoint now) con
                  fmt::format("{} calls wait for provider '{}' already, and its limits.max_queue is {}",
                              waiting(), provider_, options_.max_queue),
                  {},
-                 std::max(held_until_ - now, Duration::zero()) + round};
+                 round};
   }
   const auto turn = ticket.lane == Lane::kBatch ? turn_of_.find(ticket.caller) : turn_of_.end();
   const std::size_t own_waiting = turn == turn_of_.end() ? 0 : turn->second->waiters.size();

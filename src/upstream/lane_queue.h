@@ -108,7 +108,6 @@ class LaneQueue {
     };
     PerLane interactive, batch;
     Duration hold{};  // how long a slot is held, a moving average; zero: not known yet
-    TimePoint held_until{};
   };
 
   // `provider` is named in errors.
@@ -118,20 +117,17 @@ class LaneQueue {
   LaneQueue& operator=(const LaneQueue&) = delete;
 
   // Refused at once, without a call of `done`: kOverloaded (the queue is full, or the predicted wait would
-  // pass the deadline or max_wait), kRateLimited (the same because of a hold-off or the limits per minute),
+  // pass the deadline or max_wait), kRateLimited (the same because of the limits per minute),
   // both with retry_after; kDeadlineExceeded (it has passed already); kShuttingDown.
   [[nodiscard]] Result<Admission> enter(const Ticket& ticket, TimePoint now, Done done);
   // True: it waited, and `done` will not be called. False: `done` has been posted, with a slot or an error.
   bool cancel(WaiterId waiter, TimePoint now);
-  // Answers those that have waited for too long, and grants what a hold-off has kept back.
+  // Answers those that have waited for too long, and grants what the limits per minute have kept back.
   void expire(TimePoint now);
-  // When expire() may have something to do; a quarter of a second away at most, as a hold-off may come and go
-  // meanwhile. Max: nothing waits.
+  // When expire() may have something to do; a quarter of a second away at most, as what a provider
+  // says may change the limits meanwhile. Max: nothing waits.
   [[nodiscard]] TimePoint next_due() const;
 
-  // Nothing is granted before: the provider said that its limits are used up. A later time wins; a call that
-  // succeeds shows nothing about the limits, so nothing shortens it.
-  void hold_until(TimePoint until);
   // New limits, for calls that wait too; those that have a slot keep it.
   void configure(const LaneQueueOptions& options, TimePoint now);
   // Answers all that wait with kShuttingDown, and refuses the rest.
@@ -171,10 +167,10 @@ class LaneQueue {
   TimePoint advance(TimePoint now) noexcept;
   [[nodiscard]] std::size_t waiting() const noexcept { return waiters_[0].size() + waiters_[1].size(); }
   [[nodiscard]] std::size_t batch_cap() const noexcept;
-  [[nodiscard]] bool has_room(Lane lane, TimePoint now) const noexcept;
+  [[nodiscard]] bool has_room(Lane lane) const noexcept;
   [[nodiscard]] std::optional<Lane> next_lane(TimePoint now) const noexcept;
   struct Prediction {
-    Duration limits{};  // by hold-offs and the limits per minute
+    Duration limits{};  // by the limits per minute
     Duration slots{};   // by calls that are under way or go first
     [[nodiscard]] Duration wait() const noexcept { return std::max(limits, slots); }
   };
@@ -191,8 +187,7 @@ class LaneQueue {
   RateLimit rates_;           // locked within mutex_
   mutable std::mutex mutex_;  // guards all that follows
   LaneQueueOptions options_;
-  TimePoint now_{};  // the latest that was told
-  TimePoint held_until_{};
+  TimePoint now_{};          // the latest that was told
   TimePoint rates_until_{};  // when the first that waits may have what it needs of the limits per minute
   double hold_ns_ = 0;
   std::array<std::size_t, 2> in_use_{};  // by lane

@@ -89,7 +89,6 @@ class RandomOperations {
         if (!loop_.empty()) loop_.run_one();
         break;
       default:
-        if (pick(20) == 0) queue_->hold_until(now_ + milliseconds(pick(5000)));
         if (pick(20) == 0) loop_.run();
     }
   }

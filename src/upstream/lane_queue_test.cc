@@ -204,27 +204,6 @@ TEST_F(LaneQueueTest, NothingIsGrantedToOneWhoseDeadlineHasPassed) {
   EXPECT_TRUE(has_slot("b"));
 }
 
-TEST_F(LaneQueueTest, DuringAHoldOffNothingIsGranted) {
-  make({.slots = 2});
-  queue_->hold_until(now_ + 3s);
-  queue_->hold_until(now_ + 1s);
-  EXPECT_TRUE(interactive("a") && interactive("b"));
-  EXPECT_TRUE(slots_.empty());
-  const auto refused = enter("c", Lane::kInteractive, "", 2s);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kRateLimited);
-  EXPECT_EQ(refused.error().retry_after, 3s);
-  now_ += 2900ms;
-  queue_->expire(now_);
-  EXPECT_EQ(queue_->next_due(), now_ + 100ms);
-  now_ += 100ms;
-  loop_.run();
-  EXPECT_TRUE(slots_.empty());
-  queue_->expire(now_);
-  loop_.run();
-  EXPECT_TRUE(has_slot("a") && has_slot("b"));
-}
-
 TEST_F(LaneQueueTest, CallsWaitForTheLimitsPerMinuteInTheSameOrder) {
   make({.requests_per_minute = 60, .max_wait = 1min});
   for (int i = 0; i < 60; ++i) EXPECT_TRUE(interactive("at once " + std::to_string(i)));
@@ -295,10 +274,13 @@ TEST_F(LaneQueueTest, WhatTheProviderSaysIsLeftHoldsCallsBack) {
   EXPECT_TRUE(has_slot("next"));
 }
 
-TEST_F(LaneQueueTest, AHoldOffThatEndsUnnoticedDoesNotLetNewcomersPass) {
-  make({.slots = 1});
-  queue_->hold_until(now_ + 3s);
+TEST_F(LaneQueueTest, ALimitThatFreesUnnoticedDoesNotLetNewcomersPass) {
+  make({.slots = 2});
+  auto admission = queue_->enter({Lane::kInteractive, "", now_ + 1h, &loop_}, now_, [](Result<LaneSlot>) {});
+  admission->slot.rates().sent();
+  admission->slot.rates().answered({.requests = ToldRate{60, 0, 60s}, .tokens = std::nullopt}, now_);
   EXPECT_TRUE(interactive("a"));
+  EXPECT_FALSE(has_slot("a"));
   now_ += 4s;
   EXPECT_TRUE(interactive("b"));
   loop_.run();

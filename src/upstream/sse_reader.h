@@ -48,7 +48,6 @@ class SseReader {
   // The bytes of an event that is not complete. After the stream has ended, an event that was cut: clients
   // are to drop it.
   [[nodiscard]] std::string_view rest() const noexcept { return window_.bytes(); }
-  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return window_.capacity(); }
 
  private:
   struct Span {
