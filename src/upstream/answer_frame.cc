@@ -132,9 +132,24 @@ bool read_choice(JsonScanner& json, AnswerFrame& frame) {
   return true;
 }
 
-void read_usage(JsonScanner& json, AnswerFrame& frame) {
+// A member of an object, and the comma that goes with it.
+std::string_view with_comma(const JsonString& key, std::string_view value) noexcept {
+  const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  const char* begin = key.raw.data() - 1;  // the quote
+  const char* end = value.data() + value.size();
+  const char* after = end;  // the object ends behind it: there is something to look at
+  while (is_space(*after)) ++after;
+  if (*after == ',') return {begin, after + 1};
+  const char* before = begin - 1;  // the object begins before it
+  while (is_space(*before)) --before;
+  return {*before == ',' ? before : begin, end};
+}
+
+void read_usage(JsonScanner& json, const JsonString& name, AnswerFrame& frame) {
   if (!json.enter_object()) {
-    json.skip();
+    const bool null = json.peek() == JsonKind::kNull;
+    const std::string_view value = json.skip();
+    if (null && !json.failed()) frame.null_usage = with_comma(name, value);
     return;
   }
   Usage usage;
@@ -176,7 +191,7 @@ bool read_object(JsonScanner& json, AnswerFrame& frame) {
     } else if (key.is("data") && json.enter_array()) {
       for (; json.next_element(); ++frame.choices) frame.content_bytes += skip_content(json);
     } else if (key.is("usage")) {
-      read_usage(json, frame);
+      read_usage(json, key, frame);
     } else if (key.is("error")) {
       frame.is_error |= read_error(json, frame.error);
     } else if (JsonString object; key.is("object") && json.read(object)) {

@@ -31,6 +31,7 @@ struct AnswerFrame {
   std::size_t content_bytes = 0;  // of it, as written; for estimates where no usage is told
   JsonString finish_reason;       // of the last choice that has one; empty: not finished
   std::optional<Usage> usage;
+  std::string_view null_usage;  // a member "usage": null, with the comma that goes with it; empty: none
 
   // The last frame of a stream that asked for usage: `"choices": []`.
   [[nodiscard]] bool is_usage_only() const noexcept { return choices == 0 && usage && !is_error; }

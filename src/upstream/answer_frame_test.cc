@@ -1,6 +1,9 @@
 #include "upstream/answer_frame.h"
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -47,6 +50,19 @@ TEST(AnswerFrame, CountsContentOfAllChoices) {
   EXPECT_EQ(frame.choices, 2U);
   EXPECT_EQ(frame.content_bytes, 5U);
   EXPECT_TRUE(frame.finish_reason.is("length"));
+}
+
+TEST(AnswerFrame, FindsAUsageThatSaysNothingWithItsComma) {
+  for (const auto& [frame, part] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
+           {R"({"choices":[],"usage":null})", R"(,"usage":null)"},
+           {R"({"choices":[] , "usage" : null })", R"(, "usage" : null)"},
+           {R"({"usage": null , "choices":[]})", R"("usage": null ,)"},
+           {R"({ "usage":null })", R"("usage":null)"},
+           {R"({"choices":[{"usage":null}]})", ""},
+           {R"({"choices":[],"usage":0})", ""},
+           {R"({"choices":[]})", ""}}) {
+    EXPECT_EQ(read_answer_frame(frame).null_usage, part) << frame;
+  }
 }
 
 TEST(AnswerFrame, ReadsUsage) {

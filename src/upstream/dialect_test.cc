@@ -465,6 +465,24 @@ TEST_P(Conformance, KnowsWhereItsModelsAre) {
     EXPECT_FALSE(dialect_->read_models(nonsense, names)) << nonsense;
 }
 
+// Providers that are asked for usage say in each frame before the last that there is none yet.
+TEST(OpenAiDialect, ShowsNothingOfUsageToThoseWhoDidNotAskForIt) {
+  const auto dialect = make_openai_dialect({});
+  const std::string wire =
+      "id: 1\r\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}],\"usage\":null}\r\n\r\n"
+      "data: {\"usage\":null,\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n"
+      "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
+  const std::string shown =
+      "id: 1\r\ndata: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\r\n\r\n"
+      "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+  for (const std::size_t step : {std::size_t{1}, std::size_t{7}, wire.size()}) {
+    const Read read = read_stream(*dialect, ask("stream")->fake.call(), wire, step, step);
+    EXPECT_EQ(read.events, shown);
+    EXPECT_EQ(read.usage.prompt, 3U);
+  }
+  EXPECT_EQ(read_stream(*dialect, ask("stream_usage")->fake.call(), wire, 7, 7).events, wire);
+}
+
 TEST(OpenAiDialect, SendsNoStreamOptionsWhereTheyAreRefused) {
   const auto dialect = make_openai_dialect({.stream_options = false});
   const TargetAddress target = {.host = "h", .prefix = {}, .key = {}, .headers = {}, .model = "theirs"};

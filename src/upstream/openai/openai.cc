@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -86,11 +88,26 @@ class OpenAiReader final : public AnswerReader {
     if (frame.is_usage_only() && hide_usage_)
       return StreamPiece{.events = {}, .content = false, .done = false};
     // An end without content is content too: there are answers that say nothing.
-    return StreamPiece{
-        .events = event.raw, .content = frame.content || !frame.finish_reason.empty(), .done = false};
+    return StreamPiece{.events = hide_usage_ ? without(frame.null_usage, event) : event.raw,
+                       .content = frame.content || !frame.finish_reason.empty(),
+                       .done = false};
+  }
+
+  // The event as it came, but for `part` of its data. An event with several lines of data stays as it is: its
+  // data lie elsewhere.
+  std::string_view without(std::string_view part, const SseEvent& event) {
+    const auto inside = [&event](const char* at) {
+      return std::less_equal<>()(event.raw.data(), at) &&
+             std::less<>()(at, event.raw.data() + event.raw.size());
+    };
+    if (part.empty() || !inside(part.data())) return event.raw;
+    edited_.assign(event.raw.data(), part.data());
+    edited_.append(part.data() + part.size(), event.raw.data() + event.raw.size());
+    return edited_;
   }
 
   SseReader events_;
+  std::string edited_;
   const bool hide_usage_;
   UsageMeter meter_;
   bool finished_ = false;  // a finish reason was here
