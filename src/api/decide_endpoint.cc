@@ -124,6 +124,7 @@ http::Task<Status> decide_all(Call& call, const Question& question, std::string_
 }  // namespace
 
 http::Task<Status> decide(Gateway& /*gateway*/, Call& call) {
+  if (Status encoder = check_encoder(*call.deployment); !encoder) co_return encoder;
   JsonBody body;
   Question question;
   const auto max_inputs = static_cast<std::size_t>(call.deployment->config().server.max_inputs);

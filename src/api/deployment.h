@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/keys.h"
+#include "base/result.h"
 #include "config/config.h"
 #include "route/engine.h"
 #include "upstream/catalog.h"
@@ -20,6 +21,9 @@ struct Deployment {
 
   [[nodiscard]] const config::Config& config() const noexcept { return engine->config(); }
 };
+
+// kNotFound where no encoder is loaded, so that nothing can be decided or embedded here.
+[[nodiscard]] Status check_encoder(const Deployment& deployment);
 
 // What GET /v1/models says.
 [[nodiscard]] std::string models_json(const route::Engine& engine, const upstream::Catalog& catalog);

@@ -82,6 +82,7 @@ http::Task<Status> embed(Gateway& gateway, Call& call) {
       co_return answered;
     }
   }
+  if (Status encoder = check_encoder(*call.deployment); !encoder) co_return encoder;
   std::optional<Status> later = co_await answer_later(gateway, call, upstream::Operation::kEmbeddings);
   if (later) co_return *later;
   JsonBody body;

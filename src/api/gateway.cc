@@ -135,6 +135,7 @@ void Gateway::stop_deciding() {
     }
   }
   for (const auto& each : in_use) {
+    if (!each->engine->has_encoder()) continue;
     each->engine->decisions().stop();
     each->engine->embeddings().stop();
   }
@@ -322,13 +323,15 @@ void Gateway::refresh_metrics() {
     metrics.handler_exceptions.set(stats.handler_threw);
   }
   const std::shared_ptr<const Deployment> current = deployment();
-  const route::DecisionStats stats = current->engine->decisions().stats();
-  metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
-  metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
   refresh_upstream_metrics(metrics, *current->catalog);
-  const embed::EmbeddingStats embeddings = current->engine->embeddings().stats();
-  metrics.embedding_queue_tokens.set(static_cast<double>(embeddings.batcher.queued_tokens));
-  metrics.waiting_texts.set(static_cast<double>(stats.waiting_texts));
+  if (current->engine->has_encoder()) {
+    const route::DecisionStats stats = current->engine->decisions().stats();
+    metrics.queue_tokens.set(static_cast<double>(stats.batcher.queued_tokens));
+    metrics.predicted_wait_seconds.set(seconds(stats.predicted_wait));
+    const embed::EmbeddingStats embeddings = current->engine->embeddings().stats();
+    metrics.embedding_queue_tokens.set(static_cast<double>(embeddings.batcher.queued_tokens));
+    metrics.waiting_texts.set(static_cast<double>(stats.waiting_texts));
+  }
   metrics.response_cache_bytes.set(static_cast<double>(answers_.bytes()));
   const std::lock_guard lock(counted_mutex_);
   count_cache();
@@ -339,6 +342,7 @@ void Gateway::refresh_metrics() {
 // at again.
 void Gateway::count_cache() {
   const std::shared_ptr<const Deployment> current = deployment();
+  if (!current->engine->has_encoder()) return;
   const route::ExactCacheStats stats = current->engine->router().cache_stats();
   if (counted_engine_ != current->engine.get()) counted_hits_ = counted_misses_ = 0;
   counted_engine_ = current->engine.get();

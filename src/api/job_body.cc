@@ -38,6 +38,7 @@ Status check_local_embeddings(std::string_view body, const Deployment& deploymen
   JsonBody json;
   EmbeddingRequest wanted;
   const route::Engine& engine = *deployment.engine;
+  if (Status encoder = check_encoder(deployment); !encoder) return encoder;
   if (Status parsed = json.parse(body); !parsed) return parsed;
   return read_embedding_request(json, engine.model_name(), engine.embedding_model().dim(),
                                 static_cast<std::size_t>(deployment.config().server.max_inputs), wanted);

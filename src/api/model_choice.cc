@@ -1,6 +1,7 @@
 #include "api/model_choice.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -15,10 +16,12 @@
 namespace waybill::api {
 namespace {
 
+constexpr std::size_t kMostWindows = 8;  // of a conversation
+
 std::vector<std::string_view> known_names(const Deployment& deployment) {
   std::vector<std::string_view> names = {kAutoModel};
   for (const auto& model : deployment.catalog->models()) names.emplace_back(model->name);
-  for (const route::RouteInfo& route : deployment.engine->router().routes()) names.emplace_back(route.name);
+  for (const route::RouteInfo& route : deployment.engine->routes()) names.emplace_back(route.name);
   return names;
 }
 
@@ -38,10 +41,10 @@ std::unexpected<Error> unknown(const Deployment& deployment, std::string_view na
 
 // The model behind a route's name; empty: no such route.
 std::string_view model_of_route(const Deployment& deployment, std::string_view name) {
-  const route::Router& router = deployment.engine->router();
-  const auto found = std::ranges::find(router.routes(), name, &route::RouteInfo::name);
-  if (found != router.routes().end()) return found->model;
-  if (name != router.default_route()) return {};
+  const std::span<const route::RouteInfo> routes = deployment.engine->routes();
+  const auto found = std::ranges::find(routes, name, &route::RouteInfo::name);
+  if (found != routes.end()) return found->model;
+  if (name != deployment.config().default_route) return {};
   const std::string& model = deployment.config().default_model;
   return model.empty() ? name : std::string_view(model);
 }
@@ -53,7 +56,7 @@ Result<ModelChoice> by_name(const Deployment& deployment, std::string_view name)
 }
 
 Status nothing_to_choose_by(const Deployment& deployment) {
-  if (!deployment.engine->router().routes().empty() || !deployment.config().default_model.empty()) return {};
+  if (!deployment.engine->routes().empty() || !deployment.config().default_model.empty()) return {};
   return fail(ErrorCode::kNotFound,
               "There are no routes to choose a model by; name a model, or add routes or default_model to "
               "waybill.yaml.",
@@ -69,20 +72,54 @@ std::uint64_t conversation_of(const Call& call, const upstream::ChatRequest& req
   return key;
 }
 
-std::string prompt_of(const upstream::ChatRequest& request, config::Conversation what) {
+http::Task<Result<route::DecisionAnswer>> decide_by_last_message(Call& call,
+                                                                 const upstream::ChatRequest& request) {
+  route::DecisionService& service = call.deployment->engine->decisions();
   std::string prompt;
-  if (what == config::Conversation::kLastMessage) {
-    request.append_last_user_text(prompt);
-    return prompt;
-  }
+  request.append_last_user_text(prompt);
+  const route::DecisionCall asked = {.prompt = prompt,
+                                     .deadline = call.deadline,
+                                     .executor = &call.exchange.loop(),
+                                     .cancelled = &call.exchange.cancelled(),
+                                     .allow_degraded = true};
+  auto start = [&service, &asked](route::DecisionService::Completion&& done) {
+    return service.decide(asked, std::move(done));
+  };
+  Result<route::DecisionAnswer> answer = co_await await_answer<route::DecisionAnswer>(call.exchange, start);
+  co_return answer;
+}
+
+// Each of the user's last messages by itself, as the encoder would lose a short question in the average of a
+// long conversation. The surest of those that a route claims decides; where none does, the last message.
+http::Task<Result<route::DecisionAnswer>> decide_by_windows(Call& call,
+                                                            const upstream::ChatRequest& request) {
+  using Answers = std::vector<route::DecisionAnswer>;
   std::vector<upstream::Turn> turns;
   request.append_turns(turns);
-  for (const upstream::Turn& turn : turns) {
-    if (turn.role != "user") continue;
-    if (!prompt.empty()) prompt += '\n';
-    prompt += turn.text;
+  std::erase_if(turns, [](const upstream::Turn& turn) { return turn.role != "user"; });
+  if (turns.size() < 2) {
+    Result<route::DecisionAnswer> answer = co_await decide_by_last_message(call, request);
+    co_return answer;
   }
-  return prompt;
+  std::vector<std::string_view> windows;
+  for (std::size_t i = turns.size() - std::min(turns.size(), kMostWindows); i < turns.size(); ++i)
+    windows.emplace_back(turns[i].text);
+  route::DecisionService& service = call.deployment->engine->decisions();
+  const route::CallOptions options = {.deadline = call.deadline,
+                                      .executor = &call.exchange.loop(),
+                                      .cancelled = &call.exchange.cancelled(),
+                                      .allow_degraded = true};
+  auto start = [&](route::DecisionService::BatchCompletion&& done) {
+    return service.decide_all(windows, options, std::move(done));
+  };
+  Result<Answers> answers = co_await await_answer<Answers>(call.exchange, start);
+  if (!answers) co_return std::unexpected(std::move(answers.error()));
+  const route::DecisionAnswer* surest = nullptr;
+  for (const route::DecisionAnswer& each : *answers) {
+    if (each.decision.tier == route::Tier::kDefault) continue;
+    if (surest == nullptr || each.decision.score >= surest->decision.score) surest = &each;
+  }
+  co_return surest != nullptr ? *surest : answers->back();
 }
 
 }  // namespace
@@ -112,6 +149,11 @@ http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
   }
   if (Status some = nothing_to_choose_by(deployment); !some)
     co_return std::unexpected(std::move(some.error()));
+  if (!deployment.engine->has_encoder()) {  // and so no routes
+    Result<ModelChoice> choice = by_name(deployment, deployment.config().default_model);
+    if (choice) choice->route = deployment.config().default_route;
+    co_return choice;
+  }
   const std::uint64_t conversation = conversation_of(call, request);
   const Duration sticky = deployment.config().gateway.sticky;
   const TimePoint now = std::chrono::steady_clock::now();
@@ -127,17 +169,10 @@ http::Task<Result<ModelChoice>> choose_model(Gateway& gateway, Call& call,
       }
     }
   }
-  const std::string prompt = prompt_of(request, deployment.config().gateway.conversation);
-  route::DecisionService& service = deployment.engine->decisions();
-  const route::DecisionCall asked = {.prompt = prompt,
-                                     .deadline = call.deadline,
-                                     .executor = &call.exchange.loop(),
-                                     .cancelled = &call.exchange.cancelled(),
-                                     .allow_degraded = true};
-  auto start = [&service, &asked](route::DecisionService::Completion&& done) {
-    return service.decide(asked, std::move(done));
-  };
-  Result<route::DecisionAnswer> answer = co_await await_answer<route::DecisionAnswer>(call.exchange, start);
+  const bool windows = deployment.config().gateway.conversation == config::Conversation::kWindows;
+  http::Task<Result<route::DecisionAnswer>> deciding =
+      windows ? decide_by_windows(call, request) : decide_by_last_message(call, request);
+  Result<route::DecisionAnswer> answer = co_await std::move(deciding);
   if (!answer) co_return std::unexpected(std::move(answer.error()));
   record_decision(call.waybill, answer->decision, answer->timing);
   Result<ModelChoice> choice = by_name(deployment, answer->decision.model);

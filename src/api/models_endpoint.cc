@@ -24,16 +24,17 @@ struct ListedModel {
 
 // Each name once: the encoder, the routes, the models behind them and those that are configured.
 std::vector<ListedModel> listed_models(const route::Engine& engine, const upstream::Catalog& catalog) {
-  std::vector<ListedModel> models = {{engine.model_name(), "encoder"}};
+  std::vector<ListedModel> models;
+  if (engine.has_encoder()) models.push_back({engine.model_name(), "encoder"});
   const auto add = [&models](std::string_view name, std::string_view kind) {
     if (std::ranges::find(models, name, &ListedModel::name) == models.end()) models.push_back({name, kind});
   };
-  const route::Router& router = engine.router();
-  if (!catalog.empty()) add(kAutoModel, "route");
+  const bool decides = engine.has_encoder();
+  if (!catalog.empty() && (decides || !engine.config().default_model.empty())) add(kAutoModel, "route");
   for (const auto& model : catalog.models()) add(model->name, "model");
-  for (const route::RouteInfo& route : router.routes()) add(route.name, "route");
-  add(router.default_route(), "route");
-  for (const route::RouteInfo& route : router.routes()) add(route.model, "model");
+  for (const route::RouteInfo& route : engine.routes()) add(route.name, "route");
+  if (decides || !engine.config().default_model.empty()) add(engine.config().default_route, "route");
+  for (const route::RouteInfo& route : engine.routes()) add(route.model, "model");
   return models;
 }
 
@@ -76,6 +77,15 @@ http::Task<Status> list_models_of(Gateway& gateway, Call& call, std::string name
 }
 
 }  // namespace
+
+Status check_encoder(const Deployment& deployment) {
+  if (deployment.engine->has_encoder()) return {};
+  return fail(ErrorCode::kNotFound,
+              "There is no encoder here, which has only models of providers: add routes to waybill.yaml, or "
+              "the model that "
+              "encoder.model names (docs/config.md).",
+              "model");
+}
 
 std::string models_json(const route::Engine& engine, const upstream::Catalog& catalog) {
   std::string text;

@@ -155,7 +155,7 @@ template <class Visitor>
 void describe(Visitor& v, Gateway& g) {
   v.choice(
       {"conversation",
-       "What decides the route of a conversation: the user's last message, or all that the user has said."},
+       "What decides the route of a conversation: the user's last message, or the surest of the last eight."},
       kConversations, g.conversation);
   v.duration(
       {"sticky", "A conversation keeps its model this long after a call. 0s: it is decided each time."},

@@ -1,6 +1,8 @@
 #include "route/engine.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -38,6 +40,13 @@ embed::BatcherOptions batcher_options(const config::Config& config, const embed:
   return options;
 }
 
+// Whoever only wants a gateway needs no model on disk.
+bool does_without_encoder(const config::Config& config) {
+  std::error_code ignored;
+  return config.routes.empty() && config.rules.empty() && !config.providers.empty() &&
+         !std::filesystem::exists(locate_model(config).folder, ignored);
+}
+
 }  // namespace
 
 const embed::Model& EngineModels::embeddings() const noexcept {
@@ -62,7 +71,19 @@ void Engine::stop() {
   if (texts_) texts_->stop();
 }
 
+std::span<const RouteInfo> Engine::routes() const noexcept {
+  return router_ ? std::span<const RouteInfo>(router_->routes()) : std::span<const RouteInfo>();
+}
+
 Status Engine::load(const EngineOptions& options, const Engine* previous) {
+  if (does_without_encoder(config_)) {
+    notes_.emplace_back(
+        "no encoder is loaded: there are no routes, and no model at encoder.model; nothing is decided or "
+        "embedded "
+        "here");
+    start_texts(options);
+    return {};
+  }
   if (Status status = load_models(previous); !status) return status;
   RouterOptions router;
   router.threads = config_.encoder.threads;
@@ -112,10 +133,13 @@ Status Engine::load_models(const Engine* previous) {
   return {};
 }
 
+void Engine::start_texts(const EngineOptions& options) {
+  texts_ = std::make_unique<WorkerPool>(WorkerPoolOptions{.name = "text", .threads = options.text_threads});
+}
+
 void Engine::start_services(const EngineOptions& options, const Engine* previous) {
   const Clock& clock = options.clock != nullptr ? *options.clock : steady_clock_;
-  texts_ = std::make_unique<WorkerPool>(WorkerPoolOptions{.name = "text", .threads = options.text_threads});
-
+  start_texts(options);
   const bool compare = previous != nullptr && reused_models_;
   const embed::BatcherStats before = compare ? previous->decisions().stats().batcher : embed::BatcherStats{};
   DecisionServiceOptions deciding;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ class Engine {
   ~Engine();  // stop()
 
   [[nodiscard]] const config::Config& config() const noexcept { return config_; }
+  // False: only models of providers are configured, no routes, and there is no folder of the encoder. Then
+  // there is no router, no service and no model below, and what asks for them must not be called.
+  [[nodiscard]] bool has_encoder() const noexcept { return models_ != nullptr; }
+  [[nodiscard]] std::span<const RouteInfo> routes() const noexcept;  // none without an encoder
   [[nodiscard]] const Router& router() const noexcept { return *router_; }
   // Calls are thread-safe and change nothing that a holder of a const engine could see.
   [[nodiscard]] DecisionService& decisions() const noexcept { return *decisions_; }
@@ -60,7 +65,7 @@ class Engine {
   [[nodiscard]] WorkerPool& texts() const noexcept { return *texts_; }
   [[nodiscard]] const embed::Model& decision_model() const noexcept { return *models_->decisions.first; }
   [[nodiscard]] const embed::Model& embedding_model() const noexcept { return models_->embeddings(); }
-  // What clients call the embedding model: the name of its folder.
+  // What clients call the embedding model: the name of its folder. Empty: there is none.
   [[nodiscard]] const std::string& model_name() const noexcept { return model_name_; }
   // What was odd about the load: "models/x is not there; using ...", cache files that could not be written.
   [[nodiscard]] const std::vector<std::string>& notes() const noexcept { return notes_; }
@@ -76,6 +81,7 @@ class Engine {
   explicit Engine(config::Config config) : config_(std::move(config)) {}
   Status load(const EngineOptions& options, const Engine* previous);
   Status load_models(const Engine* previous);
+  void start_texts(const EngineOptions& options);
   void start_services(const EngineOptions& options, const Engine* previous);
 
   const config::Config config_;
