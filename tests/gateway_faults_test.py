@@ -294,6 +294,16 @@ PLAIN = Row("", "", "plain", "", "whole", "completed", "", "", "")
 
 
 class Settings(Providers):
+    def test_timeouts_are_counted_by_the_stage_that_took_too_long(self):
+        row = Row("", "", "stream", "", "", "", "", "", "")
+        self.start({}, CONFIG.replace("cooldown: 1h, max_cooldown: 1h", "failures: 1000"))
+        for fault, stage in (("hang=headers", "headers"), ("hang=first", "first_token"), ("hang=3", "between_tokens")):
+            self.a.rule(fault)
+            self.send(row).read()
+            told = re.findall(r'waybill_upstream_timeouts_total\{target="a/mock",stage="(\w+)"\} 1\b', self.server.get("/metrics").body.decode())
+            self.assertIn(stage, told)
+        self.assertEqual(len(told), 3)
+
     def statuses(self, count):
         return [self.send(PLAIN).read().status for _ in range(count)]
 

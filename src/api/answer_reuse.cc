@@ -92,6 +92,11 @@ http::Task<Outcome> ReusedCall::run(Gateway& gateway, const upstream::Call& aske
     outcome = co_await look_into_cache(reply);
   }
   pass_.settle(outcome);
+  if (outcome.cost_nano_usd != 0) {
+    telemetry::ProgramMetrics& metrics = gateway.telemetry().metrics();
+    if (call_.caller != nullptr) metrics.key_cost_usd.with({call_.caller->name}).add(outcome.cost_nano_usd);
+    if (!choice_.route.empty()) metrics.route_cost_usd.with({choice_.route}).add(outcome.cost_nano_usd);
+  }
   if (refusal_.status != 0) tell_refusal(outcome);
   if (outcome.facts.attempts == 0 && !outcome.facts.target.empty())
     call_.waybill.upstream({.target = outcome.facts.target});

@@ -25,9 +25,12 @@ constexpr std::array<std::string_view, 1> kState = {"state"};
 constexpr std::array<std::string_view, 1> kResult = {"result"};
 constexpr std::array<std::string_view, 1> kTarget = {"target"};
 constexpr std::array<std::string_view, 2> kTargetResult = {"target", "result"};
+constexpr std::array<std::string_view, 2> kTargetStage = {"target", "stage"};
 constexpr std::array<std::string_view, 1> kReason = {"reason"};
 constexpr std::array<std::string_view, 2> kModelKind = {"model", "kind"};
 constexpr std::array<std::string_view, 1> kModel = {"model"};
+constexpr std::array<std::string_view, 1> kKey = {"key"};
+constexpr std::array<std::string_view, 1> kRoute = {"route"};
 constexpr std::array<std::string_view, 1> kProvider = {"provider"};
 constexpr std::array<std::string_view, 2> kProviderLane = {"provider", "lane"};
 constexpr std::array<std::string_view, 1> kQueue = {"queue"};
@@ -136,6 +139,12 @@ constexpr auto kCatalog = std::to_array<MetricDescriptor>({
      "Calls to providers, by target and what became of them.",
      kTargetResult,
      {}},
+    {"waybill_upstream_timeouts_total",
+     kCounter,
+     "",
+     "Calls to providers that a limit of providers[].timeouts ended, by the stage that took too long.",
+     kTargetStage,
+     {}},
     {"waybill_upstream_seconds", kHistogram, "seconds", "From a call to a provider to the end of its answer.",
      kTarget, kSeconds},
     {"waybill_upstream_first_token_seconds", kHistogram, "seconds",
@@ -176,6 +185,20 @@ constexpr auto kCatalog = std::to_array<MetricDescriptor>({
      "",
      "What calls to models cost by the price table, in US dollars.",
      kModel,
+     {},
+     1e-9},
+    {"waybill_key_cost_usd_total",
+     kCounter,
+     "",
+     "The same by the key of the caller, where keys are set.",
+     kKey,
+     {},
+     1e-9},
+    {"waybill_route_cost_usd_total",
+     kCounter,
+     "",
+     "The same of calls whose model a route has chosen, by the route.",
+     kRoute,
      {},
      1e-9},
     {"waybill_response_cache_total",

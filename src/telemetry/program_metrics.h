@@ -29,6 +29,7 @@ struct ProgramMetrics {
   Family<Gauge>& ledger;  // state
   Gauge& ledger_imbalance;
   Family<Counter>& upstream_calls;                  // target, result
+  Family<Counter>& upstream_timeouts;               // target, stage
   Family<Histogram>& upstream_seconds;              // target
   Family<Histogram>& upstream_first_token_seconds;  // target
   Family<Counter>& retries;                         // reason
@@ -38,6 +39,8 @@ struct ProgramMetrics {
   Family<Gauge>& lane_waiting;        // provider, lane
   Family<Counter>& tokens;            // model, kind
   Family<Counter>& cost_usd;          // model; counted in 1e-9 US dollars
+  Family<Counter>& key_cost_usd;      // key; likewise
+  Family<Counter>& route_cost_usd;    // route; likewise
   Family<Counter>& response_cache;    // result: hit, miss, shared, bypass, replayed
   Gauge& response_cache_bytes;
   Family<Counter>& webhook_deliveries;  // result: delivered, again, gone, dead

@@ -136,6 +136,8 @@ http::Task<> read_answer(Work& work, std::size_t most) {
     work.call.waybill.stage(Stage::kRelay, start, now());
     if (!read) {
       work.fail(read.error());
+      // Nothing but the limit of the whole ends the reading of an answer.
+      if (!work.result.failure.stage.empty()) work.result.failure.stage = "total";
       co_return;
     }
     complete = *read;
@@ -247,8 +249,12 @@ class StreamRelay {
     fault_ = failure_of(error);
     if (error.fault == http::ClientFault::kTimeout) {
       expired_ = now() >= work_.call.deadline;
-      fault_->message = began_ ? "between_tokens: nothing came in time" : "first_token: nothing came in time";
-      if (now() >= work_.until) fault_->message = "total: the call took longer than it may";
+      fault_->stage = began_ ? "between_tokens" : "first_token";
+      fault_->message = fmt::format("{}: nothing came in time", fault_->stage);
+      if (now() >= work_.until) {
+        fault_->stage = "total";
+        fault_->message = "total: the call took longer than it may";
+      }
     }
   }
 

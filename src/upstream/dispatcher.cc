@@ -288,6 +288,9 @@ http::Task<> Dispatcher::try_target(Run& run, const Model& model, Choice choice)
 // What an attempt has used, into the outcome and the metrics.
 void Dispatcher::account(Run& run, const Target& target, const AttemptResult& result, Duration time) {
   metrics_.upstream_calls.with({target.name, result_name(result)}).add();
+  // What the client's own deadline ends is no limit of the provider's.
+  if (!result.failure.stage.empty() && result.end != End::kExpired && !result.expired)
+    metrics_.upstream_timeouts.with({target.name, result.failure.stage}).add();
   metrics_.upstream_seconds.with({target.name}).observe(seconds(time));
   if (result.first_token > Duration::zero())
     metrics_.upstream_first_token_seconds.with({target.name}).observe(seconds(result.first_token));

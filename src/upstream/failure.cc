@@ -113,7 +113,8 @@ Failure failure_of(const http::ClientError& error) {
           .message = fmt::format("{}: {}", to_string(error.stage), shortened(error.message)),
           .body = {},
           .retry_after = {},
-          .stale = error.stale};
+          .stale = error.stale,
+          .stage = kind == FailureKind::kTimeout ? to_string(error.stage) : std::string_view()};
 }
 
 Failure failure_of(const AnswerFault& fault) {

@@ -34,6 +34,7 @@ struct Failure {
   std::string body;                       // of an answer with a status from 400 on, in OpenAI's format
   std::optional<Duration> retry_after;    // what the provider asks for
   bool stale = false;                     // of the connection, not of the target
+  std::string_view stage = {};            // a literal, of kTimeout: what took too long
   std::optional<bool> should_retry = {};  // as the provider says itself (x-should-retry)
 
   // Another target may do better.
