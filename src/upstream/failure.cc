@@ -31,9 +31,10 @@ std::optional<Duration> until_date(std::string_view text) {
   const std::string owned(text);
   const char* end = ::strptime(owned.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &parts);
   if (end == nullptr || *end != '\0') return std::nullopt;
-  const auto at = std::chrono::system_clock::from_time_t(::timegm(&parts));
-  const Duration left = std::chrono::duration_cast<Duration>(at - std::chrono::system_clock::now());
-  return std::clamp(left, Duration::zero(), kLongest);
+  // In seconds, as a clock of nanoseconds ends in the year 2262.
+  const std::time_t left = ::timegm(&parts) - std::time(nullptr);
+  const std::time_t most = kLongest / std::chrono::seconds(1);
+  return std::chrono::seconds(std::clamp<std::time_t>(left, 0, most));
 }
 
 // The provider's own words, short and in one line: they go into logs and answers.

@@ -22,6 +22,7 @@ TEST(RetryAfter, ReadsWhatProvidersSend) {
   EXPECT_EQ(retry_after(head(429, {{"Retry-After", "1.5"}})), 1500ms);
   EXPECT_EQ(retry_after(head(429, {{"Retry-After", "30"}, {"retry-after-ms", "250"}})), 250ms);
   EXPECT_EQ(retry_after(head(503, {{"Retry-After", "Thu, 01 Jan 1970 00:00:00 GMT"}})), 0s);
+  EXPECT_EQ(retry_after(head(503, {{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}})), 24h);
   EXPECT_EQ(
       retry_after(head(429, {{"x-ratelimit-remaining-tokens", "0"}, {"x-ratelimit-reset-tokens", "6m0s"}})),
       360s);
