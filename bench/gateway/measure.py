@@ -1,7 +1,8 @@
 """Waybill beside other gateways in front of a mock provider: measure.py WORK_FOLDER [options]
 
 Each gateway runs alone on core 0 with one worker; the mock provider and the load share core 1. What a gateway adds is
-measured against the direct call in the same minutes; ratios are to nginx and to vllm-router of the same run. CPU that
+measured against the direct call in the same minutes. Rates are measured against a provider that costs less than the mock (nginx with
+one fixed answer), as they would else be the mock's. Ratios are to nginx and to vllm-router of the same run. CPU that
 others used during a measurement is watched; a disturbed one is repeated, and the worst that remained is printed. The
 table goes to standard output and into docs/performance.md. On a machine that others measure on too, BENCH_LOCK names a
 file that is locked while a gateway is measured.
@@ -60,9 +61,10 @@ class Peak:
 
 
 class Bench:
-    def __init__(self, options, mock, mock_port):
-        self.options, self.mock = options, mock
+    def __init__(self, options, providers, mock_port, plain_port):
+        self.options, self.providers = options, providers
         self.direct = gateways.Target("direct", mock_port)
+        self.plain = gateways.Target("direct, plain", plain_port)
         self.direct_p99 = {}  # requests/s -> ms
         self.direct_streams = None
         self.worst_noise = 0.0
@@ -71,7 +73,7 @@ class Bench:
         """The load's standard output; again while strangers used the CPU, and then the least disturbed."""
         best = None
         for _ in range(self.options.repeats + 1):
-            processes = [self.mock] + ([target.process] if target.process else [])
+            processes = self.providers + ([target.process] if target.process else [])
             ours, everything, own, begun = sum(each.cpu() for each in processes), machine_cpu(), os.times(), time.monotonic()
             done = subprocess.run(["taskset", "-c", str(LOAD_CORE), *map(str, command)], capture_output=True, text=True, check=False)
             wall, now = time.monotonic() - begun, os.times()
@@ -131,7 +133,7 @@ class Bench:
 
         def passes(rate):
             if rate not in self.direct_p99:
-                self.direct_p99[rate] = at(self.direct, rate)["latency_ms"]["p99"]
+                self.direct_p99[rate] = at(self.plain, rate)["latency_ms"]["p99"]
             got = at(target, rate)
             return got["errors"] == 0 and got["achieved"] >= 0.98 * rate and got["latency_ms"]["p99"] - self.direct_p99[rate] <= MOST_ADDED_MS
 
@@ -188,8 +190,6 @@ class Bench:
         self.wrk(target)  # to warm up
         self.worst_noise = 0.0
         result |= self.added_latency(target)
-        result |= self.most_requests(target)
-        result |= self.open_limit(target, result["max_rps"])
         result |= self.streams(target)
         if target.name in ("nginx", "haproxy", "vllm-router", "envoy", "waybill"):  # the others take minutes for it
             result |= self.many_streams(target)
@@ -197,6 +197,14 @@ class Bench:
             result |= self.auto(target)
             result |= lanes.measure(target, self, self.options)
             result["ledger"] = json.loads(target.admin("/v1/ledger"))
+        return {**result, "noise_cpus": self.worst_noise}
+
+    def measure_rates(self, target):
+        """Of a gateway in front of the plain provider."""
+        self.wrk(target)  # to warm up
+        self.worst_noise = 0.0
+        result = self.most_requests(target)
+        result |= self.open_limit(target, result["max_rps"])
         return {**result, "noise_cpus": self.worst_noise}
 
 
@@ -212,6 +220,17 @@ def mock_provider(work):
     with gateways.Pinned([str(MOCK), "-addr", f"127.0.0.1:{port}"], LOAD_CORE, work / "mock.log") as mock:
         time.sleep(0.5)
         yield mock, port
+
+
+@contextlib.contextmanager
+def plain_provider(work, mock_port):
+    port = waybill_server.free_port()
+    answer = gateways.Target("direct", mock_port).call()
+    config = work / "provider.conf"
+    config.write_text(gateways.fill((gateways.HERE / "configs/provider.conf").read_text(), {"PORT": port, "MOCK": mock_port, "ANSWER": answer}))
+    with gateways.Pinned(["nginx", "-p", str(work), "-c", config.name, "-e", "provider.log"], LOAD_CORE, work / "provider.out") as provider:
+        time.sleep(0.5)
+        yield provider, port
 
 
 def parse_options():
@@ -250,13 +269,19 @@ def main():
     kept = options.work / ("quick.json" if options.quick else "results.json")
     results = json.loads(kept.read_text()) if options.only and kept.exists() else {}
     for gateway in options.gateways:
-        with waybill_server.machine_alone(), mock_provider(options.work) as (mock, mock_port):
+        with waybill_server.machine_alone(), mock_provider(options.work) as (mock, mock_port), \
+                plain_provider(options.work, mock_port) as (plain, plain_port):
+            bench = Bench(options, [mock, plain], mock_port, plain_port)
             target, version = gateways.start(gateway, options.work, GATEWAY_CORE, mock_port)
             with target:
                 if options.smoke:
                     print(f"{gateway.name} {version}: answers, and streams", flush=True)
                     continue
-                results[gateway.name] = {"version": version, **Bench(options, mock, mock_port).measure(target)}
+                result = {"version": version, **bench.measure(target)}
+            rated, _ = gateways.start(gateway, options.work, GATEWAY_CORE, plain_port, streams=False)
+            with rated:
+                rates = bench.measure_rates(rated)
+            results[gateway.name] = {**result, **rates, "noise_cpus": max(result["noise_cpus"], rates["noise_cpus"])}
         print(f"{gateway.name}: {json.dumps(results[gateway.name])}", file=sys.stderr, flush=True)
         kept.write_text(json.dumps(results, indent=1))
     if options.smoke:
