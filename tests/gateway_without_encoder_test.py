@@ -32,7 +32,7 @@ class WithoutEncoder(blackbox.Case):
             answer = self.ask(server, path, **body)
             self.assertEqual((answer.status, answer.json["error"]["param"]), (404, "model"), (path, answer.body))
         self.assertTrue(any("no encoder is loaded" in event["message"] for event in server.events()))
-        self.assertEqual(server.post("/v1/reload", b"").status, 200)
+        self.assertEqual(server.post("/v1/admin/reload", b"").status, 200)
         self.assertEqual(self.ask(server, "/v1/chat/completions", model="mock", messages=ASK).status, 200)
 
     def test_auto_is_the_default_model_where_there_is_one(self):

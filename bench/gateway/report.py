@@ -75,7 +75,7 @@ def text(results, order, options):
     lines = [f"CPU: {waybill_server.cpu_name()}; the gateway on core 0 (one worker, one event loop), the provider and the load on core 1; rates "
              "in front of a provider that gives one fixed answer, the rest in front of the mock provider. The prompt is a "
              f"sentence, the answer 16 tokens. {options.rounds} rounds of {options.seconds} s; in brackets × nginx. Waybill with keys, limits, waybills, metrics and cost "
-             "accounting on, `busy_poll_us: 50`, and with the encoder loaded. Command: `make bench-gateway`.", ""]
+             "accounting on, and with the encoder loaded. Command: `make bench-gateway`.", ""]
     if "nginx" in results:
         lines += table(results, names)
     if {"waybill", "nginx", "vllm-router"} <= set(names):

@@ -124,7 +124,7 @@ Result<std::string> Reloader::reload() {
       route::load_engine(std::move(*config), options_, before->engine.get());
   if (!engine) return failed(engine.error());
   std::string message =
-      fmt::format("{} is in force, with {} routes", file_.string(), (*engine)->router().routes().size());
+      fmt::format("{} is in force, with {} routes", file_.string(), (*engine)->routes().size());
   if (needs_restart) message += "; what it changes in server, store and telemetry needs a restart";
   gateway_.deploy(std::move(*engine), std::move(*catalog), std::move(*keys));
   metrics.config_reloads.with({"ok"}).add();
