@@ -201,6 +201,9 @@ class Queues(Jobs):
         waiting = self.submit({}, queue="gpu")["id"]
         gone = self.submit({}, queue="small")["id"]
         self.post(f"/v1/jobs/{gone}/cancel")
+        lost = self.submit({}, queue="small", max_receives=1)["id"]
+        (leased,) = self.post("/v1/queues/small/lease")["data"]
+        self.post(f"/v1/leases/{leased['token']}/fail", {"error": {"code": "worn_out", "message": "no more"}})
         self.submit({}, queue="small")
         changed = text.replace("    - {name: small, workers: external, max_depth: 2}\n", "").replace("{name: gpu, workers: external,", "{name: gpu,")
         self.assertNotEqual(changed, text)
@@ -214,6 +217,11 @@ class Queues(Jobs):
         self.assertEqual(queues["small"]["depth"]["queued"], 1)
         refused = self.server.post(f"/v1/jobs/{gone}/retry", {}, headers=OPS)
         self.assertEqual((refused.status, refused.json["error"]["code"]), (409, "queue_not_configured"))
+        redriven = self.post("/v1/dead-letters/redrive", {"ids": [lost, waiting], "dry_run": True})
+        self.assertEqual((redriven["ids"], redriven["refused"]), ([waiting], [{"id": lost, "code": "queue_not_configured"}]))
+        self.assertEqual(self.post("/v1/dead-letters/redrive", {"ids": [lost]})["count"], 0)
+        self.refused(400, "queue", path="/v1/dead-letters/redrive", headers=OPS, queue="small")
+        self.assertEqual(self.job(lost)["status"], "dead")
         path.write_text(text)
         self.post("/v1/admin/reload")
         self.server.post(f"/v1/jobs/{waiting}/retry", {}, headers=OPS)

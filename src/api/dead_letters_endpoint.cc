@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/job_access.h"
@@ -45,7 +47,7 @@ Status read_ids(const JsonBody& body, RedriveRequest& wanted) {
   return {};
 }
 
-Result<RedriveRequest> read_redrive(const Call& call) {
+Result<RedriveRequest> read_redrive(const Call& call, const jobs::Service& service) {
   JsonBody body;
   const std::string& text = call.request().body;
   if (Status parsed = body.parse(text.empty() ? std::string_view("{}") : std::string_view(text)); !parsed)
@@ -63,6 +65,11 @@ Result<RedriveRequest> read_redrive(const Call& call) {
                 "No worker takes the records of calls that their own connections made; send the calls again.",
                 "queue");
   }
+  if (*queue && service.queue(**queue) == nullptr) {
+    return fail(ErrorCode::kInvalidInput,
+                fmt::format("The queue \"{}\" is not configured: nobody would run its jobs.", **queue),
+                "queue");
+  }
   if (*queue) wanted.command.queue = std::string(**queue);
   if (*code) wanted.command.error_code = std::string(**code);
   const auto max = body.integer("max", 1, kMostRedriven);
@@ -77,10 +84,10 @@ Result<RedriveRequest> read_redrive(const Call& call) {
   return wanted;
 }
 
-// Those of the ids that are dead letters.
+// Those of the ids that are dead letters; into `stranded` those of them whose queue is not configured.
 http::Task<Result<std::vector<Uuid>>> dead_ones(jobs::Service& service, Call& call,
-                                                const RedriveRequest& wanted) {
-  auto look = [&wanted](store::Store& from) -> Result<std::vector<Uuid>> {
+                                                const RedriveRequest& wanted, std::vector<Uuid>& stranded) {
+  auto look = [&wanted, &service, &stranded](store::Store& from) -> Result<std::vector<Uuid>> {
     std::vector<Uuid> dead;
     for (const Uuid& id : wanted.ids) {
       Result<std::optional<store::Job>> job = from.find(id);
@@ -90,7 +97,12 @@ http::Task<Result<std::vector<Uuid>>> dead_ones(jobs::Service& service, Call& ca
           (!wanted.command.queue || (*job)->queue == *wanted.command.queue) &&
           (!wanted.command.error_code ||
            (!(*job)->errors.empty() && (*job)->errors.back().code == *wanted.command.error_code));
-      if (is_wanted && dead.size() < wanted.command.max) dead.push_back(id);
+      if (!is_wanted) continue;
+      if (service.queue((*job)->queue) == nullptr) {
+        stranded.push_back(id);
+      } else if (dead.size() < wanted.command.max) {
+        dead.push_back(id);
+      }
     }
     return dead;
   };
@@ -179,10 +191,11 @@ http::Task<Status> list_dead_letters(Gateway& gateway, Call& call) {
 http::Task<Status> redrive(Gateway& gateway, Call& call) {
   Result<jobs::Service*> service = jobs_of(gateway);
   if (!service) co_return std::unexpected(std::move(service.error()));
-  const Result<RedriveRequest> wanted = read_redrive(call);
+  const Result<RedriveRequest> wanted = read_redrive(call, **service);
   if (!wanted) co_return std::unexpected(wanted.error());
   Result<std::vector<Uuid>> ids = std::vector<Uuid>();
-  if (wanted->by_ids) ids = co_await dead_ones(**service, call, *wanted);
+  std::vector<Uuid> stranded;
+  if (wanted->by_ids) ids = co_await dead_ones(**service, call, *wanted, stranded);
   if (!ids) co_return std::unexpected(std::move(ids.error()));
   if (!wanted->by_ids && wanted->command.dry_run) {
     ids = co_await redrive_by_filter(**service, call, wanted->command, wanted->command.max);
@@ -194,7 +207,19 @@ http::Task<Status> redrive(Gateway& gateway, Call& call) {
   json.begin_object().key("object").string("redrive").key("dry_run").boolean(wanted->command.dry_run);
   json.key("count").integer(static_cast<std::int64_t>(ids->size())).key("ids").begin_array();
   for (const Uuid& id : *ids) json.string(to_string(id));
-  json.end_array().end_object();
+  json.end_array();
+  if (!stranded.empty()) {
+    json.key("refused").begin_array();
+    for (const Uuid& id : stranded)
+      json.begin_object()
+          .key("id")
+          .string(to_string(id))
+          .key("code")
+          .string("queue_not_configured")
+          .end_object();
+    json.end_array();
+  }
+  json.end_object();
   co_return Status{};
 }
 

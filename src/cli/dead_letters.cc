@@ -2,6 +2,7 @@
 #include <array>
 #include <cstdio>
 #include <optional>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <boost/json.hpp>
@@ -23,9 +24,6 @@ namespace {
 constexpr std::int64_t kMostRedriven = 1000;  // unless --max says otherwise; the API's own default
 
 Outcome run_list(const ServerOptions& server, const ListOptions& options) {
-  const Result<std::unique_ptr<ApiClient>> client = ApiClient::make(server);
-  if (!client) return std::unexpected(client.error());
-  Output output;
   const double now = unix_now();
   Table table({{.title = "id"},
                {.title = "queue"},
@@ -37,24 +35,12 @@ Outcome run_list(const ServerOptions& server, const ListOptions& options) {
   const std::size_t width = is_terminal(Stream::kOut)
                                 ? std::max(terminal_width(Stream::kOut), kOthers + kLeast) - kOthers
                                 : std::string::npos;
-  const Status listed = list_pages(**client, "/v1/dead-letters", options, [&](const ApiList& list) -> Status {
-    for (const std::string_view item : list.items) {
-      if (server.json) {
-        output.write(json_line(item));
-        continue;
-      }
-      const Result<JobText> job = JobText::parse(item);
-      if (!job) return std::unexpected(job.error());
-      const boost::json::object& object = job->object();
-      table.add_row({job->id(), text_of(object, "queue"),
-                     relative_time(number_of(object, "finished_at"), now),
-                     fmt::format("{}", number_of(object, "receives")), fit_width(job->error(), width)});
-    }
-    return output.flush();
+  return print_list(server, "/v1/dead-letters", options, std::move(table), [=](const JobText& job) {
+    const boost::json::object& object = job.object();
+    return std::vector<std::string>{
+        job.id(), text_of(object, "queue"), relative_time(number_of(object, "finished_at"), now),
+        fmt::format("{}", number_of(object, "receives")), fit_width(job.error(), width)};
   });
-  if (!listed) return std::unexpected(listed.error());
-  if (!table.empty()) output.write(table.text());
-  return finish(output);
 }
 
 struct RedriveOptions {
@@ -121,6 +107,10 @@ Outcome run_redrive(const ServerOptions& server, const RedriveOptions& options) 
     }
   }
   if (Outcome finished = finish(output); !finished) return finished;
+  if (const boost::json::value* refused = done->if_contains("refused");
+      refused != nullptr && refused->is_array() && !server.json) {
+    print_note(fmt::format("{} stay: their queues are not configured", refused->get_array().size()));
+  }
   if (!server.json) {
     print_note(fmt::format("{:.0f} jobs {} redriven{}", count, options.dry_run ? "would be" : "were",
                            count >= static_cast<double>(options.max.value_or(kMostRedriven))

@@ -10,6 +10,7 @@
 
 #include "cli/command.h"
 #include "cli/input.h"
+#include "cli/output.h"
 
 namespace waybill::cli {
 namespace {
@@ -36,6 +37,29 @@ std::string query_of(const ListOptions& options, std::size_t limit, const std::s
     query += fmt::format("&metadata.{}={}", percent_encoded(name), percent_encoded(value));
   }
   return query;
+}
+
+// As many jobs as were wanted, page after page; a page may be shorter than was asked for.
+Status list_pages(ApiClient& client, const std::string& path, const ListOptions& options,
+                  const std::function<Status(const ApiList&)>& take) {
+  std::string after = options.after;
+  std::size_t left = options.limit;
+  for (;;) {
+    const std::size_t most = options.all ? kLargestPage : std::min(left, kLargestPage);
+    const ApiRequest request = {
+        .method = "GET", .path = path + query_of(options, most, after), .body = {}, .headers = {}};
+    const Result<std::string> body = client.ask(request);
+    if (!body) return std::unexpected(body.error());
+    const Result<ApiList> list = parse_list(*body);
+    if (!list) return std::unexpected(list.error());
+    if (const Status taken = take(*list); !taken) return taken;
+    if (list->next.empty()) return {};
+    after = list->next;
+    left -= std::min(left, list->items.size());
+    if (options.all || left > 0) continue;
+    print_note(fmt::format("there are more: --all, or --after {}", after));
+    return {};
+  }
 }
 
 }  // namespace
@@ -109,26 +133,26 @@ void add_list_options(CLI::App& command, ListOptions& options) {
   command.add_option("--after", options.after, "Those that come after this one in the list")->type_name("ID");
 }
 
-Status list_pages(ApiClient& client, const std::string& path, const ListOptions& options,
-                  const std::function<Status(const ApiList&)>& take) {
-  std::string after = options.after;
-  std::size_t left = options.limit;
-  for (;;) {
-    const std::size_t most = options.all ? kLargestPage : std::min(left, kLargestPage);
-    const ApiRequest request = {
-        .method = "GET", .path = path + query_of(options, most, after), .body = {}, .headers = {}};
-    const Result<std::string> body = client.ask(request);
-    if (!body) return std::unexpected(body.error());
-    const Result<ApiList> list = parse_list(*body);
-    if (!list) return std::unexpected(list.error());
-    if (const Status taken = take(*list); !taken) return taken;
-    if (list->next.empty()) return {};
-    after = list->next;
-    left -= std::min(left, list->items.size());
-    if (options.all || left > 0) continue;
-    print_note(fmt::format("there are more: --all, or --after {}", after));
-    return {};
-  }
+Outcome print_list(const ServerOptions& server, const std::string& path, const ListOptions& options,
+                   Table table, const std::function<std::vector<std::string>(const JobText& job)>& row) {
+  const Result<std::unique_ptr<ApiClient>> client = ApiClient::make(server);
+  if (!client) return std::unexpected(client.error());
+  Output output;
+  const Status listed = list_pages(**client, path, options, [&](const ApiList& list) -> Status {
+    for (const std::string_view item : list.items) {
+      if (server.json) {
+        output.write(json_line(item));
+        continue;
+      }
+      const Result<JobText> job = JobText::parse(item);
+      if (!job) return std::unexpected(job.error());
+      table.add_row(row(*job));
+    }
+    return output.flush();
+  });
+  if (!listed) return std::unexpected(listed.error());
+  if (!table.empty()) output.write(table.text());
+  return finish(output);
 }
 
 std::string path_of_job(std::string_view id, std::string_view rest) {

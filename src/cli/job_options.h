@@ -11,7 +11,9 @@
 
 #include "base/result.h"
 #include "cli/api_client.h"
+#include "cli/command.h"
 #include "cli/job_text.h"
+#include "cli/terminal.h"
 
 namespace CLI {
 class App;
@@ -43,10 +45,11 @@ struct ListOptions {
   bool all = false;
 };
 void add_list_options(CLI::App& command, ListOptions& options);
-// Asks for page after page of the list at `path`, as many jobs as were wanted. A note says where there are
-// more.
-[[nodiscard]] Status list_pages(ApiClient& client, const std::string& path, const ListOptions& options,
-                                const std::function<Status(const ApiList&)>& take);
+// Prints the jobs of the list at `path`, page after page, as many as were wanted: as they are, one a line
+// (--json), or in `table`, which `row` makes the cells for. A note says where there are more.
+[[nodiscard]] Outcome print_list(const ServerOptions& server, const std::string& path,
+                                 const ListOptions& options, Table table,
+                                 const std::function<std::vector<std::string>(const JobText& job)>& row);
 
 // "/v1/jobs/ID" and `rest`.
 [[nodiscard]] std::string path_of_job(std::string_view id, std::string_view rest = {});

@@ -1,5 +1,6 @@
 // `waybill jobs`: the jobs of a running server.
 #include <functional>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -87,9 +88,6 @@ void add_change(CLI::App& parent, const SharedServer& server, CommandText text) 
 }
 
 Outcome run_list(const ServerOptions& server, const ListOptions& options) {
-  const Result<std::unique_ptr<ApiClient>> client = ApiClient::make(server);
-  if (!client) return std::unexpected(client.error());
-  Output output;
   const double now = unix_now();
   Table table({{.title = "id"},
                {.title = "status"},
@@ -98,30 +96,20 @@ Outcome run_list(const ServerOptions& server, const ListOptions& options) {
                {.title = "created", .align = Table::Align::kRight},
                {.title = "ended", .align = Table::Align::kRight},
                {.title = "error"}});
-  const Status listed = list_pages(**client, "/v1/jobs", options, [&](const ApiList& list) -> Status {
-    for (const std::string_view item : list.items) {
-      if (server.json) {
-        output.write(json_line(item));
-        continue;
-      }
-      const Result<JobText> job = JobText::parse(item);
-      if (!job) return std::unexpected(job.error());
-      const boost::json::object& object = job->object();
-      std::string status = job->painted_status();
-      if (job->status() == "scheduled") status += ", " + relative_time(number_of(object, "run_after"), now);
-      const boost::json::object* error = object_of(object, "error");
-      table.add_row(
-          {job->id(), status, text_of(object, "queue"),
-           fmt::format("{} of {}", number_of(object, "receives"), number_of(object, "max_receives")),
-           relative_time(number_of(object, "created_at"), now),
-           relative_time(number_of(object, "finished_at"), now),
-           error == nullptr ? std::string() : text_of(*error, "code")});
-    }
-    return output.flush();
+  return print_list(server, "/v1/jobs", options, std::move(table), [now](const JobText& job) {
+    const boost::json::object& object = job.object();
+    std::string status = job.painted_status();
+    if (job.status() == "scheduled") status += ", " + relative_time(number_of(object, "run_after"), now);
+    const boost::json::object* error = object_of(object, "error");
+    return std::vector<std::string>{
+        job.id(),
+        std::move(status),
+        text_of(object, "queue"),
+        fmt::format("{} of {}", number_of(object, "receives"), number_of(object, "max_receives")),
+        relative_time(number_of(object, "created_at"), now),
+        relative_time(number_of(object, "finished_at"), now),
+        error == nullptr ? std::string() : text_of(*error, "code")};
   });
-  if (!listed) return std::unexpected(listed.error());
-  if (!table.empty()) output.write(table.text());
-  return finish(output);
 }
 
 void add_list(CLI::App& parent, const SharedServer& server) {
