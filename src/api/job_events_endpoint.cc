@@ -1,6 +1,5 @@
 // GET /v1/jobs/{id}/events: how a job goes, as server-sent events; of one that streams, all that its model
 // says, from the beginning for who comes late.
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -9,10 +8,10 @@
 #include "api/endpoint.h"
 #include "api/gateway.h"
 #include "api/job_access.h"
+#include "api/job_chunks.h"
 #include "api/job_json.h"
 #include "api/job_wait.h"
 #include "base/json_writer.h"
-#include "upstream/sse_reader.h"
 
 namespace waybill::api {
 namespace {
@@ -21,58 +20,9 @@ constexpr std::size_t kPiece = 256U << 10;  // of stored events, read at a time
 constexpr Duration kKeepAlive = std::chrono::seconds(15);
 constexpr std::string_view kEnd = "end";  // the id of the last event
 
-// Where a listener is: so many of the events that begin at a place of the store's.
-struct Place {
-  std::uint64_t from = 0;
-  std::uint64_t events = 0;
-};
-
-// "17.3"
-std::optional<Place> parse_place(std::string_view text) noexcept {
-  Place place;
-  const char* end = text.data() + text.size();
-  const auto from = std::from_chars(text.data(), end, place.from);
-  if (from.ec != std::errc() || from.ptr == end || *from.ptr != '.') return std::nullopt;
-  const auto events = std::from_chars(from.ptr + 1, end, place.events);
-  if (events.ec != std::errc() || events.ptr != end) return std::nullopt;
-  return place;
-}
-
 struct Look {
   std::optional<store::Job> job;
   store::Events events;
-};
-
-// What was stored in pieces of any size, as events that have an id each.
-class Chunks {
- public:
-  explicit Chunks(Place resumed) : begin_{.from = resumed.from, .events = 0}, skip_(resumed.events) {}
-
-  // Where the store is to be read from.
-  [[nodiscard]] std::uint64_t next() const noexcept { return next_.value_or(begin_.from); }
-  void append(const store::Events& read, std::string& out) {
-    reader_.append(read.text);
-    next_ = read.next;
-    while (const auto event = reader_.next()) {
-      if (!event->has_data) continue;
-      ++begin_.events;
-      if (skip_ > 0) {
-        --skip_;
-        continue;
-      }
-      // An `event` line of its own comes after this one, and counts.
-      fmt::format_to(std::back_inserter(out), "id: {}\nevent: chunk\n", id());
-      out.append(event->raw);
-    }
-    if (reader_.rest().empty()) begin_ = {.from = read.next, .events = 0};
-  }
-  [[nodiscard]] std::string id() const { return fmt::format("{}.{}", begin_.from, begin_.events); }
-
- private:
-  upstream::SseReader reader_;
-  Place begin_;  // its events: given since then
-  std::optional<std::uint64_t> next_;
-  std::uint64_t skip_;
 };
 
 void append_status(const store::Job& job, std::string_view id, std::string& out) {
@@ -96,7 +46,7 @@ http::Task<Status> job_events(Gateway& gateway, Call& call) {
     response.content_type = {};
     co_return Status{};
   }
-  Chunks chunks(parse_place(last).value_or(Place()));
+  JobChunks chunks(parse_chunk_place(last).value_or(ChunkPlace()));
   http::EventLoop& loop = call.exchange.loop();
   JobWait wait(gateway, call.exchange);
   const jobs::Hub::Subscription news = (*service)->hub().watch(
@@ -127,6 +77,7 @@ http::Task<Status> job_events(Gateway& gateway, Call& call) {
     }
     if (more) chunks.append(seen->events, out);
     if (over && !more) {
+      chunks.finish(out);
       if (seen->job) append_status(*seen->job, kEnd, out);
       ended = true;
     }
