@@ -69,7 +69,7 @@ http::Task<Status> list_models_of(Gateway& gateway, Call& call, std::string name
   JsonWriter json(call.response().body);
   json.begin_object().key("object").string("list").key("data").begin_array();
   for (const std::string& each : *models) {
-    const std::string id = name + "/" + each;
+    const std::string id = fmt::format("{}/{}", name, each);
     write_model(json, {id, "target"});
   }
   json.end_array().end_object();

@@ -6,7 +6,7 @@
 
 namespace waybill::api {
 
-[[nodiscard]] std::string_view openapi_yaml();  // src/api/openapi.yaml
-[[nodiscard]] const std::string& openapi_page();         // made from it once, for people
+[[nodiscard]] std::string_view openapi_yaml();    // src/api/openapi.yaml
+[[nodiscard]] const std::string& openapi_page();  // made from it once, for people
 
 }  // namespace waybill::api

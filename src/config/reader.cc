@@ -309,7 +309,7 @@ void SectionReader::number(const Key& key, Bounds bounds, double& out) {
 void SectionReader::optional_number(const Key& key, Bounds bounds, std::optional<double>& out) {
   const YamlNode* node = find(key);
   if (node == nullptr) return;
-  if (const auto value = bounded(*node, path_of(key), bounds, false)) out = *value;
+  if (const auto value = bounded(*node, path_of(key), bounds, false)) out = value;
 }
 
 void SectionReader::integer(const Key& key, Bounds bounds, std::size_t& out) {
@@ -358,9 +358,9 @@ void SectionReader::threshold(const Key& key, std::optional<double>& out) {
                                            ? number_of<double>(trimmed(node->text))
                                            : std::nullopt;
   if (number && *number > 1 && *number <= kMostThreshold) {
-    out = *number;
+    out = number;
   } else if (const auto value = bounded(*node, path_of(key), {0, 1}, false, " or auto")) {
-    out = *value;
+    out = value;
   }
 }
 

@@ -45,9 +45,10 @@ class Lines {
     if (at >= text_.size() || (text_[at] != '"' && text_[at] != '\'')) return true;
     const char quote = text_[at++];
     for (; at < text_.size(); ++at) {
-      if (text_[at] == '\\' && quote == '"') {
-        ++at;
-      } else if (text_[at] == quote && quote == '\'' && at + 1 < text_.size() && text_[at + 1] == quote) {
+      const bool escape = text_[at] == '\\' && quote == '"';
+      const bool doubled =
+          text_[at] == quote && quote == '\'' && at + 1 < text_.size() && text_[at + 1] == quote;
+      if (escape || doubled) {
         ++at;
       } else if (text_[at] == quote) {
         return true;
@@ -233,14 +234,15 @@ class YamlBuilder final : public YAML::EventHandler {
     if (level.node->kind == YamlNode::Kind::kSequence) {
       level.node->items.push_back(&node);
     } else if (level.key == nullptr) {
-      level.key = &accept_key(level, node, line);
+      accept_key(level, node, line);
+      level.key = &node;
     } else {
       level.node->entries.emplace_back(level.key, &node);
       level.key = nullptr;
     }
   }
 
-  const YamlNode& accept_key(Level& level, const YamlNode& node, int line) {
+  void accept_key(Level& level, const YamlNode& node, int line) {
     if (node.kind != YamlNode::Kind::kScalar) throw Refused{{line, "a key must be a plain word"}};
     if (node.text == "<<" && !node.quoted) {
       throw Refused{{line, "merge keys (<<) belong to an older YAML; write the settings out"}};
@@ -251,7 +253,6 @@ class YamlBuilder final : public YAML::EventHandler {
           {line, fmt::format("the key \"{}\" stands here a second time (first on line {}); keep one of them",
                              node.text, before->second)});
     }
-    return node;
   }
 
   // yaml-cpp marks a missing value with the place of what comes after it.

@@ -40,7 +40,7 @@ void Acceptor::start() { wait(); }
 
 void Acceptor::close() {
   boost::system::error_code ignored;
-  descriptor_.close(ignored);
+  (void)descriptor_.close(ignored);
   pause_.cancel();
 }
 

@@ -106,7 +106,7 @@ bool Stream::finish_writing() {
 
 void Stream::cancel() {
   boost::system::error_code ignored;
-  descriptor_.cancel(ignored);
+  (void)descriptor_.cancel(ignored);
 }
 
 int Stream::release() { return descriptor_.release(); }
@@ -119,7 +119,7 @@ void Stream::close() {
     ERR_clear_error();
   }
   boost::system::error_code ignored;
-  descriptor_.close(ignored);
+  (void)descriptor_.close(ignored);
 }
 
 }  // namespace waybill::http

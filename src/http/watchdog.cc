@@ -22,7 +22,7 @@ std::filesystem::file_time_type changed(const std::filesystem::path& file) {
 
 }  // namespace
 
-Watchdog::Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops,
+Watchdog::Watchdog(const ServerOptions& options, const std::vector<EventLoop*>& loops,
                    std::shared_ptr<const TlsContext> tls, const std::atomic<std::size_t>& connections)
     : options_(options), connections_(connections), tls_(std::move(tls)) {
   for (EventLoop* loop : loops) loops_.push_back({loop});

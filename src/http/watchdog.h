@@ -23,8 +23,8 @@ struct ServerOptions;
 // are open) must outlive it.
 class Watchdog {
  public:
-  Watchdog(const ServerOptions& options, std::vector<EventLoop*> loops, std::shared_ptr<const TlsContext> tls,
-           const std::atomic<std::size_t>& connections);
+  Watchdog(const ServerOptions& options, const std::vector<EventLoop*>& loops,
+           std::shared_ptr<const TlsContext> tls, const std::atomic<std::size_t>& connections);
   ~Watchdog() { stop(); }
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -145,10 +145,6 @@ Task<std::optional<WebSocket::Message>> WebSocket::read() {
         (void)reader_.take_payload();
         break;
       case FrameReader::State::kClose:
-        if (!close_sent_) end_code_ = reader_.code();
-        close(reader_.code());
-        ended_ = true;
-        break;
       case FrameReader::State::kFailed:
         if (!close_sent_) end_code_ = reader_.code();
         close(reader_.code());

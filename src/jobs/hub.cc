@@ -129,7 +129,7 @@ Hub::Subscription Hub::watch(const Uuid& id, http::EventLoop& loop, Notify notif
   return subscription;
 }
 
-Hub::Subscription Hub::watch_all(std::string queue, std::string caller, http::EventLoop& loop,
+Hub::Subscription Hub::watch_all(std::string_view queue, std::string_view caller, http::EventLoop& loop,
                                  Notify notify) {
   Subscription subscription;
   subscription.entry_ = std::make_shared<Impl::Entry>(

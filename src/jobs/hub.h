@@ -39,7 +39,7 @@ class Hub {
 
   [[nodiscard]] Subscription watch(const Uuid& id, http::EventLoop& loop, Notify notify);
   // All jobs of a queue (empty: of all queues) and of a caller (empty: of all callers).
-  [[nodiscard]] Subscription watch_all(std::string queue, std::string caller, http::EventLoop& loop,
+  [[nodiscard]] Subscription watch_all(std::string_view queue, std::string_view caller, http::EventLoop& loop,
                                        Notify notify);
 
   // Tells them. One piece of work for each loop, however many it concerns. On the writer's thread.

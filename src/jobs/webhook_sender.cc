@@ -179,8 +179,8 @@ http::Task<> WebhookSender::Impl::claim(std::shared_ptr<const Settings> with) {
   const Duration length = kWaitForTurn + with->config.timeout + kSettleTime;
   const TimePoint begin_by = now() + kWaitForTurn;
   claim_wanted = false;
-  store::ClaimDeliveries command{.max = most, .until = store_now() + microseconds(length)};
-  Result<std::vector<Due>> claimed = co_await service.commit(std::move(command), loop);
+  const store::ClaimDeliveries command{.max = most, .until = store_now() + microseconds(length)};
+  Result<std::vector<Due>> claimed = co_await service.commit(command, loop);
   if (!claimed) co_return;  // it is looked again soon
   if (claimed->size() == most) claim_wanted = true;
   for (Due& due : *claimed) {

@@ -10,7 +10,7 @@ struct EngineSlot::Graveyard {
 
   void take(const Engine* engine) {
     WorkerPool::Work work = [engine] { delete engine; };
-    if (!thread.resume(std::move(work))) work();
+    if (!thread.resume(std::move(work))) work();  // NOLINT(bugprone-use-after-move): refused, it is as it was
   }
 };
 

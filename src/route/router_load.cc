@@ -156,7 +156,7 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
   }
   head_settings.progress = {};
   static_slot.run([this, make, head_settings = std::move(head_settings),
-                   threads = options.threads](std::stop_token stop) mutable {
+                   threads = options.threads](const std::stop_token& stop) mutable {
     run_at_low_priority();
     head_settings.stop = stop;
     make(embed::StaticTable::load_or_distill(reference(), threads, {}, nullptr, stop), head_settings,

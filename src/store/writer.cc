@@ -147,8 +147,8 @@ void Writer::Impl::run_flushes() {
   }
 }
 
-// One flush for all of them. It is asked for where nothing was written too: what was found may be what another
-// has written and the disk has lost.
+// One flush for all of them. It is asked for where nothing was written too: what was found may be what
+// another has written and the disk has lost.
 void Writer::Impl::flush(std::vector<Applied>& batches) {
   const Status done = store.flush();
   for (Applied& each : batches) {
@@ -215,6 +215,7 @@ void Writer::enqueue(Command command, Executor& executor, Done done) {
     }
   }
   if (!refused) return impl_->wake.notify_one();
+  // NOLINTNEXTLINE(bugprone-use-after-move): who is refused has not been moved to the waiters
   executor.post([done = std::move(done), error = std::move(*refused)]() mutable {
     done(std::unexpected(std::move(error)));
   });

@@ -117,7 +117,7 @@ Result<HttpAnswer> http_post(const HttpTarget& target,
   std::optional<Result<HttpAnswer>> result;
   asio::io_context loop(1);
   asio::co_spawn(loop, exchange(target, request),
-                 [&result](std::exception_ptr thrown, Result<HttpAnswer> answer) {
+                 [&result](const std::exception_ptr& thrown, Result<HttpAnswer> answer) {
                    if (!thrown) result = std::move(answer);
                  });
   loop.run_for(timeout);

@@ -17,7 +17,7 @@ config::Provider without_positions(config::Provider provider) {
 }  // namespace
 
 Result<std::shared_ptr<const Catalog>> Catalog::make(const config::Config& config, const Catalog* previous) {
-  const std::shared_ptr<Catalog> made(new Catalog(config));
+  std::shared_ptr<Catalog> made(new Catalog(config));
   if (Status added = made->add_providers(config, previous); !added) return std::unexpected(added.error());
   made->add_models(config, previous);
   return made;

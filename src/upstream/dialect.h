@@ -85,7 +85,8 @@ class Dialect {
   [[nodiscard]] virtual std::string inquiry(const TargetAddress& target, std::string_view path) const;
   // Where to ask whether it is well, below base_url.
   [[nodiscard]] virtual std::string_view health_path() const noexcept = 0;
-  // Where to ask for its models, likewise; and their names, appended from what it answers. False: it is no such list.
+  // Where to ask for its models, likewise; and their names, appended from what it answers. False: it is no
+  // such list.
   [[nodiscard]] virtual std::string_view models_path() const noexcept = 0;
   [[nodiscard]] virtual bool read_models(std::string_view body, std::vector<std::string>& names) const = 0;
 };

@@ -70,7 +70,7 @@ Provider::Provider(const config::Provider& config)
     : config_(config), dialect_(make_dialect(config)), lanes_(config.name, lane_options(config.limits)) {}
 
 Result<std::shared_ptr<Provider>> Provider::make(const config::Provider& config) {
-  const std::shared_ptr<Provider> made(new Provider(config));
+  std::shared_ptr<Provider> made(new Provider(config));
   const Result<config::BaseUrl> url = config::parse_base_url(config.base_url);
   if (!url)
     return fail(ErrorCode::kInvalidInput,

@@ -118,7 +118,8 @@ bool Checkpointer::merge() {
 // Through SQLite's own file: closing another descriptor of it would drop SQLite's locks.
 void Checkpointer::flush() {
   sqlite3_file* file = nullptr;
-  if (sqlite3_file_control(connection_->handle(), "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK)
+  if (sqlite3_file_control(connection_->handle(), "main", SQLITE_FCNTL_FILE_POINTER,
+                           static_cast<void*>(&file)) != SQLITE_OK)
     return;
   if (file == nullptr || file->pMethods == nullptr) return;
   const int code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);

@@ -195,7 +195,7 @@ void Commands::remove(const JobRow& row) {
   changes_.back().removed = true;
 }
 
-void Commands::add_error(JobRow& row, AttemptError error) {
+void Commands::add_error(JobRow& row, const AttemptError& error) {
   std::int64_t number = 1;
   if ((row.flags & kErrors) != 0) {
     if (Rows rows = last_error_.rows(row.key); rows.next()) number = rows.integer(0) + 1;

@@ -107,7 +107,7 @@ class Commands {
   void forget_ending(JobRow& row);
   void requeue(JobRow& row);
   void remove(const JobRow& row);
-  void add_error(JobRow& row, AttemptError error);
+  void add_error(JobRow& row, const AttemptError& error);
   void changed(const JobRow& row);
   [[nodiscard]] bool is_valid(const JobRow& row, const Lease& lease) const noexcept;
 
