@@ -2,6 +2,7 @@
 // told to, loops, and work that does what the body of its job says.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -24,14 +25,20 @@
 
 namespace waybill::jobs {
 
-// Hands on what the real store does, but for commits while it is broken.
+// Hands on what the real store does, but for commits while it is broken, or those that renew leases.
 class BreakableStore final : public store::Store {
  public:
   explicit BreakableStore(store::Store& to) : to_(to) {}
 
-  std::atomic<bool> broken{false};
+  std::atomic<bool> broken{false}, refuses_renewals{false};
+  std::atomic<int> refused_renewals{0};
 
   Result<store::Committed> apply(std::span<const store::Command> commands, store::Time now) override {
+    const auto renews = [](const store::Command& each) { return std::holds_alternative<store::Renew>(each); };
+    if (refuses_renewals && std::ranges::any_of(commands, renews)) {
+      ++refused_renewals;
+      return fail(ErrorCode::kStoreUnavailable, "no renewals");
+    }
     if (broken) return fail(ErrorCode::kStoreUnavailable, "the disk is full");
     return to_.apply(commands, now);
   }
