@@ -1,4 +1,4 @@
-// What differs between the wire formats of providers. docs/providers.md says how to add one.
+// What differs between the wire formats of providers. docs/providers/README.md says how to add one.
 //
 //             OpenAI-compatible   Ollama            Anthropic          Azure             Bedrock
 //   path      /chat/completions   /api/chat         /messages          /deployments/M/.. /model/M/invoke
