@@ -107,7 +107,9 @@ class Clients(blackbox.Case):
 
     def test_retries_wait_as_long_as_they_are_told(self):
         server = self.serve("\nadmission:\n  max_wait: 5ms\n")
-        held = [server.hold_encoder("/v1/embeddings", 2000) for _ in range(6)]
+        with self.client(server) as client:  # so that it knows how fast it is
+            client.embeddings.create(model=MODEL, input=[f"text {i}" for i in range(100)])
+        held = server.hold_encoder("/v1/embeddings", 2000)
         tries = []
 
         def note(response):
@@ -120,11 +122,10 @@ class Clients(blackbox.Case):
         self.assertGreater(len(tries), 1, "the server was never busy")
         for (at, _, told), (then, _, _) in zip(tries, tries[1:]):
             self.assertGreaterEqual(then - at, float(told) / 1000)
-        for client in held:
-            self.assertEqual(client.answer().status, 200)
+        self.assertEqual(held.answer().status, 200)
         ledger = server.settled_ledger()
         self.assertGreaterEqual(ledger["rejected"], len(tries) - 1)
-        self.assertEqual(ledger["completed"], len(held) + 1)
+        self.assertEqual(ledger["completed"], 3)
 
     def test_the_clients_own_timeout_is_the_deadline(self):
         server = self.serve("\nadmission:\n  max_wait: 1h\n  max_queue_tokens: 100000000\n")
