@@ -35,6 +35,8 @@ BatcherOptions checked(BatcherOptions options) {
 
 enum class Verdict : std::uint8_t { kAccepted, kStopping, kExpired, kFull, kLate, kNoMemory };
 
+constexpr Duration kCostLasts = std::chrono::seconds(1);
+
 constexpr double kYear = 365.0 * 24 * 3600;  // what a Duration can hold with ease
 
 Duration duration_of(double seconds) {
@@ -143,6 +145,12 @@ struct Batcher::Impl {
   // Until the answer to an item of `tokens` behind `others` that would come with it.
   double wait_seconds(std::size_t tokens, TimePoint now, std::size_t others = 0,
                       std::size_t their_tokens = 0);
+  // Nobody computes, and when somebody last did is a while ago: the machine may have been busy then. Who is
+  // refused because of it teaches nothing, so that everybody could be refused for ever.
+  [[nodiscard]] bool cost_is_in_doubt(TimePoint now) const {
+    const auto computes = [](const Worker& worker) { return worker.state == State::kComputing; };
+    return now - cost_learnt >= kCostLasts && queue.empty() && std::ranges::none_of(workers, computes);
+  }
   void stop();
 
   BatchFunction& function;
@@ -156,6 +164,7 @@ struct Batcher::Impl {
   std::vector<Worker*> idle;
   BatchQueue queue;
   BatchCost cost;
+  TimePoint cost_learnt = clock.now();
   std::vector<double> free_in;  // scratch of wait_seconds()
   BatcherStats counts;          // only what is counted; the rest is filled in by stats()
   bool stopping = false;
@@ -213,7 +222,10 @@ Verdict Batcher::Impl::admit(std::span<Item> items, const Request& request, Time
     wait = wait_seconds(request.last_tokens, now, items.size() - 1, request.tokens - request.last_tokens);
   }
   if (full) return Verdict::kFull;
-  if (wait > seconds(std::min(request.deadline - now, request.max_wait))) return Verdict::kLate;
+  if (wait > seconds(std::min(request.deadline - now, request.max_wait))) {
+    if (!cost_is_in_doubt(now)) return Verdict::kLate;
+    cost_learnt = now;  // it will be
+  }
   try {
     queue.reserve(items.size(), request.tokens);
   } catch (const std::bad_alloc&) {
@@ -311,6 +323,7 @@ void Batcher::Impl::compute(unsigned index, Worker& self, Batch& batch) {
       counts.computed_tokens += computed;
       // A thread's first batch pays for page faults and for buffers that grow.
       if (self.warm) cost.observe(computed, seconds(finished - started));
+      cost_learnt = finished;
       self.warm = true;
     }
     self.state = State::kFree;

@@ -253,6 +253,27 @@ TEST_F(BatcherTest, RefusesAtOnceWhatCouldNotMakeItsDeadline) {
   EXPECT_EQ(batcher.stats().refused, 2U);
 }
 
+TEST_F(BatcherTest, WhatItTakesIsTriedAgainNowAndThenWhereNobodyComputes) {
+  std::array<Seen, 3> seen;
+  GatedFunction gate;
+  Batcher batcher(gate, one_thread(), clock_);  // 10 tokens take 10 ms
+  const auto submit = [&](Seen& to) {
+    Batcher::Item impatient = item(to, 10);
+    impatient.max_wait = milliseconds(5);
+    return batcher.submit(std::move(impatient));
+  };
+  EXPECT_EQ(submit(seen[0]).error().code, ErrorCode::kOverloaded);
+  clock_.advance(seconds(1));
+  ASSERT_TRUE(submit(seen[0]));
+  wait_until([&] { return batcher.stats().running_items == 1; });
+  EXPECT_EQ(submit(seen[1]).error().code, ErrorCode::kOverloaded) << "one teaches what it takes";
+  clock_.advance(seconds(2));
+  EXPECT_EQ(submit(seen[1]).error().code, ErrorCode::kOverloaded) << "the answer is still to come";
+  gate.open();
+  wait_until([&] { return batcher.stats().answered == 1; });
+  EXPECT_FALSE(seen[0].error.has_value());
+}
+
 TEST_F(BatcherTest, DropsAndAnswersWhatComesToTheFrontAtItsDeadlineOrLater) {
   std::array<Seen, 4> seen;
   GatedFunction gate;
