@@ -65,7 +65,7 @@ Status read_sizes(JsonFields& fields, ModelConfig& config) {
                 fmt::format("config.json: max_position_embeddings must be at least {}", kMinTokens),
                 "max_position_embeddings");
   }
-  if (!(epsilon > 0 && epsilon <= 0.1)) {
+  if (!(static_cast<float>(epsilon) > 0 && epsilon <= 0.1)) {
     return fail(ErrorCode::kCorrupt, "config.json: layer_norm_eps must be above 0 and at most 0.1",
                 "layer_norm_eps");
   }

@@ -147,7 +147,8 @@ TEST_F(ModelFolderTest, SizesOutOfBoundsAreRefused) {
                                  {R"("num_attention_heads": 2)", R"("num_attention_heads": 3)"},
                                  {R"("num_hidden_layers": 1)", R"("num_hidden_layers": 99999999999)"},
                                  {R"("max_position_embeddings": 5)", R"("max_position_embeddings": 2)"},
-                                 {R"("layer_norm_eps": 1e-12)", R"("layer_norm_eps": -1)"}}) {
+                                 {R"("layer_norm_eps": 1e-12)", R"("layer_norm_eps": -1)"},
+                                 {R"("layer_norm_eps": 1e-12)", R"("layer_norm_eps": 1e-62)"}}) {
     folder_.write("config.json", with(kTinyConfig, from, to));
     EXPECT_THAT(refusal(ErrorCode::kCorrupt), HasSubstr("config.json")) << to;
   }

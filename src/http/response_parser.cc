@@ -18,6 +18,15 @@ constexpr std::size_t kMostChunkFraming = 16U << 10;  // extensions and trailers
 
 std::string_view as_std(View view) noexcept { return {view.data(), view.size()}; }
 
+// A line that begins with a blank goes on with the header before it (RFC 9112, 5.2: such breaks become
+// blanks). Left to Beast, the value would lie in its own buffer, which is gone when it is read.
+void join_folded_lines(std::string& head) {
+  std::size_t at = head.find("\r\n");  // of the status line
+  while (at != std::string::npos && (at = head.find("\r\n", at + 2)) != std::string::npos) {
+    if (at + 2 < head.size() && (head[at + 2] == ' ' || head[at + 2] == '\t')) head.replace(at, 2, "  ");
+  }
+}
+
 }  // namespace
 
 std::string_view ResponseHead::header(std::string_view name) const noexcept {
@@ -105,6 +114,7 @@ ResponseParser::State ResponseParser::read_head(std::string_view bytes, std::siz
   taken = end + 4;
   // The connection's buffer will be used for other bytes while the head lives.
   head_.bytes.assign(bytes.substr(0, taken));
+  join_folded_lines(head_.bytes);
   ErrorCode error;
   grammar.events->put(boost::asio::const_buffer(head_.bytes.data(), head_.bytes.size()), error);
   if (error || !grammar.events->header_done) return State::kMalformed;

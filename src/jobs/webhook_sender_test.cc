@@ -217,6 +217,8 @@ class Receiver {
   std::vector<std::thread> threads_;
 };
 
+using Answers = std::deque<Receiver::Answer>;
+
 class WebhookSenderTest : public testing::Test {
  protected:
   WebhookSenderTest() {
@@ -315,7 +317,7 @@ TEST_F(WebhookSenderTest, WhatFailsComesAgainAfterTheWaitOfItsAttemptAndThenNoMo
 }
 
 TEST_F(WebhookSenderTest, AReceiverThatIsGoneIsDisabled) {
-  Receiver receiver({{.status = "410 Gone"}});
+  Receiver receiver(Answers{{.status = "410 Gone"}});
   store_.add(receiver.url());
   start();
   const std::vector<SettleDelivery> came = settled(1);
@@ -343,7 +345,7 @@ TEST_F(WebhookSenderTest, AJobThatWasTriedAgainIsNotTold) {
 }
 
 TEST_F(WebhookSenderTest, AKeptConnectionThatTheReceiverClosesIsNotAFailure) {
-  Receiver receiver({{}, {.closes_instead = true}});
+  Receiver receiver(Answers{{}, {.closes_instead = true}});
   store_.add(receiver.url());
   start();
   settled(1);
@@ -368,7 +370,7 @@ TEST_F(WebhookSenderTest, AResultThatIsTooLargeIsNotSentAlong) {
 }
 
 TEST_F(WebhookSenderTest, WhoAsksForPatienceHasItAndOthersAreServed) {
-  Receiver busy({{.status = "503 Later", .more = "retry-after: 3600\r\n"}}), other;
+  Receiver busy(Answers{{.status = "503 Later", .more = "retry-after: 3600\r\n"}}), other;
   settings_.concurrency = 1;
   // They take turns: the second of `busy` would come before the second of `other`.
   for (int i = 0; i < 2; ++i) {
@@ -381,7 +383,9 @@ TEST_F(WebhookSenderTest, WhoAsksForPatienceHasItAndOthersAreServed) {
   EXPECT_THAT(busy.requests(), SizeIs(1));
   EXPECT_THAT(other.requests(), SizeIs(2));
   for (const SettleDelivery& each : came) {
-    if (each.status == 503) EXPECT_GE(each.again_at, before + 3'600'000'000);
+    if (each.status == 503) {
+      EXPECT_GE(each.again_at, before + 3'600'000'000);
+    }
   }
 }
 
