@@ -41,6 +41,9 @@ constexpr Duration kLookForJobs = std::chrono::milliseconds(10);
 constexpr Duration kFlush = std::chrono::seconds(2);
 // Descriptors besides the clients' connections: models, logs, listeners, refused connections, a collector.
 constexpr std::uint64_t kOtherDescriptors = 1024;
+// Where descriptors are few: one of so many is left to calls to providers. Other connections are idle, or
+// wait for jobs.
+constexpr std::uint64_t kShareOfCalls = 4;
 
 // What the command line says, over what the file says.
 Result<config::Config> with_options(Result<config::Config> config, const ServeOptions& options) {
@@ -203,8 +206,10 @@ class Serving {
     const std::uint64_t wanted = each * connections + kOtherDescriptors;
     const std::uint64_t got = raise_descriptor_limit(wanted);
     if (got >= wanted) return connections;
-    const std::uint64_t room =
-        std::max<std::uint64_t>(1, (got - std::min(kOtherDescriptors, got / 2)) / each);
+    const std::uint64_t free = got - std::min(kOtherDescriptors, got / 2);
+    const std::uint64_t for_calls = calls_providers ? free / kShareOfCalls : 0;
+    const std::uint64_t room = std::clamp<std::uint64_t>(free - for_calls, 1, connections);
+    if (room == connections) return connections;
     telemetry_.log().warn(
         "fewer connections can be held than server.max_connections allows: the system's limit of open files "
         "is too "
