@@ -64,6 +64,20 @@ class Endpoints(blackbox.Case):
         self.assertGreater(len(found), 10)
         self.assertEqual(found, set(described()))
 
+    def test_the_description_and_the_program_take_the_same_parameters(self):
+        table = (blackbox.SOURCE / "src/api/endpoint.cc").read_text()
+        found = re.findall(r'Endpoint\{Method::k(\w+), "([^"]+)", [\w:]+, \w+, \w+(?:,\s*(?:"([^"]*)"|(kAnyQuery)))?(?:, true)?\}', table)
+        self.assertEqual(len(found), len(described()))
+        paths = yaml.safe_load(SPEC.read_text())["paths"]
+        server = Server(self, self.write_config())
+        for method, path, names, takes_any in found:
+            with self.subTest(f"{method} {path}"):
+                named = [each["name"] for each in paths[path][method.lower()].get("parameters", ()) if each.get("in") == "query"]
+                self.assertEqual([each for each in names.split() if not each.endswith(".")], named)
+                answer = requests.request(method.upper(), f"http://127.0.0.1:{server.port}{re.sub('{.*}', 'x', path)}?nonsense=1", timeout=60)
+                refused = answer.status_code == 400 and "Unknown query parameter" in answer.json()["error"]["message"]
+                self.assertNotEqual(refused, bool(takes_any), answer.text)
+
     def test_the_page_lists_all(self):
         server = Server(self, self.write_config())
         self.assertEqual(server.get("/openapi.yaml").body, SPEC.read_bytes())
@@ -165,8 +179,12 @@ class Statuses(blackbox.Case):
         for path in ("/health", "/ready", "/openapi.yaml", "/docs"):
             ask("GET", path, 200, headers=NOBODY)
         ask("GET", "/v1/requests?outcome=completed&limit=3&since=1h", 200)
-        for wrong in ("outcome=lost", "limit=0", "limit=1001", "limit=many", "since=yesterday", "since=99999999999d", "since=-5m"):
+        for wrong in ("outcome=lost", "limit=0", "limit=1001", "limit=many", "since=yesterday", "since=99999999999d", "since=-5m",
+                      "limt=3", "limit=3&limit=3"):
             ask("GET", f"/v1/requests?{wrong}", 400)
+        for path in ("/v1/ledger", "/v1/targets", "/v1/usage"):
+            ask("GET", f"{path}?limit=3", 400)
+        ask("GET", "/v1/requests/nobody?limit=3", 400, "/v1/requests/{id}")
         listed = ask("GET", "/v1/requests", 200).json()["data"]
         ask("GET", f"/v1/requests/{listed[0]['id']}", 200, "/v1/requests/{id}")
         ask("GET", "/v1/requests/nobody", 404, "/v1/requests/{id}")

@@ -24,12 +24,17 @@ enum class Access : std::uint8_t {
 // Fills the response, or fails with what is to be told. Runs on the connection's loop.
 using Run = http::Task<Status> (*)(Gateway&, Call&);
 
+inline constexpr std::string_view kAnyQuery = "*";
+
 struct Endpoint {
   http::Method method;
   std::string_view path;  // "/v1/jobs/{id}/cancel": a part in braces stands for any text without "/"
   Access access;
   bool accounted;  // has a waybill; what looks at the accounts has none, so as not to change what it shows
   Run run;
+  // The parameters that it takes, with spaces between; "metadata." stands for all that begin so. kAnyQuery:
+  // what others add to a URL (probes, browsers, clients of other gateways) is no matter.
+  std::string_view query = {};
   bool calls_model =
       false;  // takes as long as a model does: without a deadline of its own it has the longest
 };

@@ -9,6 +9,7 @@
 #include "api/cors.h"
 #include "api/deadline.h"
 #include "api/error_answer.h"
+#include "api/query.h"
 #include "api/reloader.h"
 
 namespace waybill::api {
@@ -208,6 +209,7 @@ http::Task<Status> Gateway::perform(http::Exchange& exchange, JobCall& job) {
 http::Task<Status> Gateway::answer(const Endpoint& endpoint, Call& call) {
   const http::EventLoop::Activity doing(call.exchange.loop(), endpoint.path.data());
   Status status = admit(endpoint, call);
+  if (status) status = check_query(endpoint, call.request().query);
   if (status) status = co_await run(endpoint, call);
   co_return status;
 }

@@ -15,8 +15,6 @@
 namespace waybill::api {
 namespace {
 
-constexpr std::size_t kMostListed = 1000;
-
 std::unexpected<Error> no_job(std::string_view id) {
   return fail(ErrorCode::kNotFound,
               fmt::format("There is no job \"{}\": it never was here, is another caller's, or was removed "
@@ -113,18 +111,6 @@ TimePoint end_of_wait(const Call& call, Duration wait) {
   const bool said =
       !request.header("x-waybill-timeout-ms").empty() || !request.header("x-stainless-read-timeout").empty();
   return said ? std::min(end, call.deadline) : end;
-}
-
-Result<std::size_t> read_limit(std::string_view query, std::size_t otherwise) {
-  std::string text;
-  if (!http::query_parameter(query, "limit", text)) return otherwise;
-  std::size_t limit = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (error != std::errc() || end != text.data() + text.size() || limit < 1 || limit > kMostListed) {
-    return fail(ErrorCode::kInvalidInput,
-                fmt::format("\"limit\" must be a whole number from 1 to {}.", kMostListed), "limit");
-  }
-  return limit;
 }
 
 }  // namespace waybill::api

@@ -44,7 +44,5 @@ inline constexpr double kMostWait = 60;
 [[nodiscard]] Result<std::optional<Duration>> read_wait(std::string_view query);
 // Until when a client is kept waiting that would wait so long: no longer than it says that it does.
 [[nodiscard]] TimePoint end_of_wait(const Call& call, Duration wait);
-// "limit=20", from 1 to 1000.
-[[nodiscard]] Result<std::size_t> read_limit(std::string_view query, std::size_t otherwise);
 
 }  // namespace waybill::api

@@ -4,21 +4,13 @@
 #include <utility>
 
 #include "api/job_access.h"
+#include "api/query.h"
 
 namespace waybill::api {
 namespace {
 
 constexpr std::size_t kListed = 20;
 constexpr std::string_view kMetadata = "metadata.";
-
-// As http::query_parameter() reads a value.
-std::string decoded(std::string_view text) {
-  std::string plain(text);
-  for (char& c : plain) {
-    if (c == '+') c = ' ';
-  }
-  return http::percent_decoded(plain);
-}
 
 }  // namespace
 
@@ -42,15 +34,9 @@ Result<store::JobFilter> read_job_filter(const Call& call) {
     filter.excluded_queue = jobs::kCallQueue;
   }
   if (!sees_all(call)) filter.caller = call.caller->name;
-  for (std::string_view rest = query; !rest.empty();) {
-    const std::string_view pair = rest.substr(0, rest.find('&'));
-    rest.remove_prefix(std::min(rest.size(), pair.size() + 1));
-    const std::string name = decoded(pair.substr(0, pair.find('=')));
-    if (!name.starts_with(kMetadata)) continue;
-    const std::size_t equals = pair.find('=');
-    filter.metadata.emplace_back(name.substr(kMetadata.size()), equals == std::string_view::npos
-                                                                    ? std::string()
-                                                                    : decoded(pair.substr(equals + 1)));
+  std::string name;
+  for (std::string_view rest = query; http::next_parameter(rest, name, text);) {
+    if (name.starts_with(kMetadata)) filter.metadata.emplace_back(name.substr(kMetadata.size()), text);
   }
   if (http::query_parameter(query, "after", text)) {
     filter.after = parse_uuid(text);

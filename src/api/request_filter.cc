@@ -9,22 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "api/query.h"
 #include "http/request.h"
 
 namespace waybill::api {
 namespace {
-
-constexpr std::size_t kMostListed = 1000;
-
-Result<std::size_t> read_limit(std::string_view text) {
-  std::size_t limit = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
-  if (error != std::errc() || end != text.data() + text.size() || limit < 1 || limit > kMostListed) {
-    return fail(ErrorCode::kInvalidInput,
-                fmt::format("\"limit\" must be a whole number from 1 to {}.", kMostListed), "limit");
-  }
-  return limit;
-}
 
 // A time (2026-01-31T12:00:00Z), seconds since 1970, or a time back from now (90s, 15m, 2h). Microseconds
 // since 1970.
@@ -76,11 +65,9 @@ Status read_request_filter(std::string_view query, RequestFilter& out) {
     if (!since) return std::unexpected(since.error());
     filter.since_us = *since;
   }
-  if (http::query_parameter(query, "limit", text)) {
-    const Result<std::size_t> limit = read_limit(text);
-    if (!limit) return std::unexpected(limit.error());
-    filter.limit = *limit;
-  }
+  const Result<std::size_t> limit = read_limit(query, filter.limit);
+  if (!limit) return std::unexpected(limit.error());
+  filter.limit = *limit;
   return {};
 }
 

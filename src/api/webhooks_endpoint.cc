@@ -8,6 +8,7 @@
 #include "api/gateway.h"
 #include "api/job_access.h"
 #include "api/job_json.h"
+#include "api/query.h"
 #include "base/json_writer.h"
 
 namespace waybill::api {

@@ -86,15 +86,24 @@ std::string percent_decoded(std::string_view text) {
   return out;
 }
 
-bool query_parameter(std::string_view query, std::string_view name, std::string& value) {
-  std::string decoded;
+bool next_parameter(std::string_view& query, std::string& name, std::string& value) {
   while (!query.empty()) {
     const std::string_view pair = query.substr(0, query.find('&'));
     query.remove_prefix(std::min(query.size(), pair.size() + 1));
+    if (pair.empty()) continue;
     const std::size_t equals = std::min(pair.find('='), pair.size());
-    decode(pair.substr(0, equals), ' ', decoded);
-    if (decoded != name) continue;
+    decode(pair.substr(0, equals), ' ', name);
     decode(pair.substr(std::min(pair.size(), equals + 1)), ' ', value);
+    return true;
+  }
+  return false;
+}
+
+bool query_parameter(std::string_view query, std::string_view name, std::string& value) {
+  std::string found, text;
+  while (next_parameter(query, found, text)) {
+    if (found != name) continue;
+    value = std::move(text);
     return true;
   }
   return false;

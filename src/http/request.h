@@ -44,8 +44,11 @@ struct Request {
 // A piece of a path, percent-decoded; what is no valid escape stays as it is.
 [[nodiscard]] std::string percent_decoded(std::string_view text);
 
-// The value of one parameter of a query string, percent-decoded; false when it is not there. A "+" is a
-// space.
+// Takes the next parameter off the front of a query string, percent-decoded; a "+" is a space. False: there
+// is none left. Empty ones ("a=1&&b=2") are skipped.
+[[nodiscard]] bool next_parameter(std::string_view& query, std::string& name, std::string& value);
+
+// The value of one parameter, the first of its name; false when it is not there.
 [[nodiscard]] bool query_parameter(std::string_view query, std::string_view name, std::string& value);
 
 }  // namespace waybill::http
