@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """The whole server under the thread sanitizer: hits, misses, batches, explanations, hang-ups, broken requests, reloads,
-scrapes and searches, jobs that are told to sockets and webhooks at once, then a drain. It must end with 0 and without a report."""
+scrapes and searches, jobs that are told to sockets and webhooks at once, then a drain. It must end with 0 and without a report;
+a race that is planted must not."""
 import json
+import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -54,7 +57,37 @@ def post(path, body, *headers):
     return request("POST", path, json.dumps(body).encode(), *headers)
 
 
-class Races(blackbox.Case):
+class Sanitized(blackbox.Case):
+    """Reports are files in the folder of the case; a process that has one ends with 66."""
+
+    def options(self):
+        return {"TSAN_OPTIONS": f"halt_on_error=0 exitcode=66 second_deadlock_stack=1 log_path={self.folder}/tsan"}
+
+    def reports(self):
+        return "\n".join(path.read_text(errors="replace") for path in self.folder.glob("tsan*"))
+
+
+class PlantedRace(Sanitized):
+    def test_is_reported(self):
+        done = subprocess.run([os.environ["WAYBILL_PLANTED_RACE"]], env=os.environ | self.options(), timeout=60)
+        self.assertEqual(done.returncode, 66)
+        report = self.reports()
+        self.assertIn("WARNING: ThreadSanitizer: data race", report)
+        self.assertIn("waybill::http::Request::clear", report)
+
+    def test_fails_a_test_that_asks_for_nothing(self):
+        """As those of the parts do, which have the exit code alone."""
+        done = subprocess.run([os.environ["WAYBILL_PLANTED_RACE"]], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 66, done.stderr)
+        self.assertIn("src/http/request.cc", done.stderr)
+
+    def test_the_program_has_the_sanitizer_in_it(self):
+        options = subprocess.run([blackbox.PROGRAM, "--version"], env=os.environ | {"TSAN_OPTIONS": "help=1"}, capture_output=True,
+                                 text=True, timeout=60)
+        self.assertIn("ThreadSanitizer", options.stdout + options.stderr)
+
+
+class Races(Sanitized):
     def setUp(self):
         super().setUp()
         self.until = time.monotonic() + SECONDS
@@ -125,8 +158,7 @@ class Races(blackbox.Case):
         path.write_text(good)
 
     def test_none(self):
-        options = {"TSAN_OPTIONS": f"halt_on_error=0 exitcode=66 second_deadlock_stack=1 log_path={self.folder}/tsan",
-                   "WEBHOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
+        options = self.options() | {"WEBHOOK_SECRET": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"}
         config = self.write_config(blackbox.CONFIG + MORE)
         self.server = server = Server(self, config, arguments=(), environment=options)
         self.until = time.monotonic() + SECONDS
@@ -158,8 +190,7 @@ class Races(blackbox.Case):
         code = server.stop()
         for client in held:
             self.assertIn(client.answer().status, (200, 503))
-        reports = "\n".join(path.read_text(errors="replace") for path in self.folder.glob("tsan*"))
-        self.assertEqual(reports[:20_000], "")
+        self.assertEqual(self.reports()[:20_000], "")
         self.assertEqual(code, 0)
         self.assertEqual(server.wait_for_event("stopped")["imbalance"], 0)
 
