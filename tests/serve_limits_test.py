@@ -2,6 +2,7 @@
 """`waybill serve` at its limits and given what is no request: what is answered, that the connection ends where it
 must, and that the ledger has exactly one outcome for each."""
 import contextlib
+import gzip
 import json
 import os
 import shutil
@@ -95,6 +96,9 @@ REFUSED = [
     ("a chunk size of 0x5", request("POST", "/route", b"0x5\r\nhello\r\n0\r\n\r\n", "Transfer-Encoding: chunked"), 400, "bad_chunk", "rejected"),
     ("no host", b"GET /health HTTP/1.1\r\n\r\n", 400, "bad_host", "rejected"),
     ("two hosts", b"GET /health HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "bad_host", "rejected"),
+    ("two hosts in one", b"GET /health HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "bad_host", "rejected"),
+    ("a host with a path", b"GET /health HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "bad_host", "rejected"),
+    ("a host with a user", b"GET /health HTTP/1.1\r\nHost: b@a\r\n\r\n", 400, "bad_host", "rejected"),
     ("a target that is no path", b"GET health HTTP/1.1\r\nHost: x\r\n\r\n", 400, "bad_target", "rejected"),
     ("HTTP/2's preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", None, None, "rejected"),
     ("HTTP/0.9", b"GET /health\r\n\r\n", 400, None, "rejected"),
@@ -144,6 +148,36 @@ class Refused(Serving):
         self.assertGreaterEqual(read["length_us"], 400_000)
         self.assertGreaterEqual(waybill["duration_us"], read["length_us"])
 
+    def test_who_sent_it_is_known_once_its_head_was_read(self):
+        server = self.serve(QUICK + "  cors: {allow_origins: [https://app.example.com]}\n")
+        sender = ("Origin: https://app.example.com", "x-request-id: theirs", "x-correlation-id: order-7",
+                  "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+        for body, *headers in ((None, "Content-Length: 70000"), (b"{", "Content-Length: 50")):
+            with self.subTest(headers), RawClient(server.port) as client:
+                client.send(request("POST", "/route", body, *headers, *sender))
+                answer = client.answer()
+                self.assertIn(answer.status, (408, 413))
+                self.assertEqual(answer.headers["access-control-allow-origin"], "https://app.example.com")
+                self.assertEqual(answer.headers["x-request-id"], "theirs")
+                waybill = server.get(f"/v1/requests/{answer.headers['x-waybill-request-id']}").json
+                self.assertEqual((waybill["request_id"], waybill["correlation_id"], waybill["trace_id"]),
+                                 ("theirs", "order-7", "0af7651916cd43dd8448eb211c80319c"))
+        with RawClient(server.port) as client:  # whose headers are not certain
+            client.send(request("POST", "/route", None, "Content-Length: 5", *sender, "Content-Length: 5"))
+            answer = client.answer()
+            self.assertEqual(answer.headers["x-request-id"], answer.headers["x-waybill-request-id"])
+
+    def test_a_body_that_is_encoded_is_told_apart_from_one_that_is_wrong(self):
+        server = self.serve(QUICK)
+        with RawClient(server.port) as client:
+            client.send(request("POST", "/route", gzip.compress(PROMPT), "Content-Encoding: gzip"))
+            answer = client.answer()
+            self.assert_error(answer, 400, "unsupported")
+            self.assertIn("Content-Encoding: gzip", json.loads(answer.body)["error"]["message"])
+            self.assertEqual(json.loads(answer.body)["error"]["param"], "content-encoding")
+            client.send(request("POST", "/route", PROMPT, "Content-Encoding: Identity"))
+            self.assertEqual(client.answer().status, 200)
+
     def test_a_client_that_leaves_within_its_body_is_cancelled(self):
         server = self.serve(QUICK.replace("400ms", "30s"))
         before = server.ledger()
@@ -185,6 +219,10 @@ class Connections(Serving):
                 self.assert_error(answer, 503, "too_many_connections")
                 self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
                 self.assertTrue(client.is_ended())
+        held[0].send(request("GET", "/metrics"))
+        self.assertIn("\nwaybill_connections_refused_total 5\n", held[0].answer().body.decode())
+        told = server.wait_for_event("connections are refused: as many as are held are open (server.max_connections)")
+        self.assertEqual(told["connections_held"], 3)
         for client in held:
             client.socket.close()
         deadline = time.monotonic() + 60
@@ -328,6 +366,8 @@ class Protocol(Serving):
             client.send(request("POST", "/route", b"{", "Origin: https://app.example.com"))
             answer = client.answer()
             self.assertEqual((answer.status, answer.headers["access-control-allow-origin"]), (400, "https://app.example.com"))
+            client.send(request("OPTIONS", "/v1/jobs/7", None, "Origin: https://app.example.com", "Access-Control-Request-Method: DELETE"))
+            self.assertIn("DELETE", client.answer().headers["access-control-allow-methods"])
             for origin in ("https://evil.example.com", "https://app.example.com.evil.com", "null"):
                 for method in ("OPTIONS", "POST"):
                     client.send(request(method, "/route", PROMPT if method == "POST" else None, f"Origin: {origin}", *preflight))

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "api/endpoint.h"
+
 namespace waybill::api {
 
 void add_cors_headers(const http::Request& request, const config::Cors& cors, http::Response& response) {
@@ -13,9 +15,10 @@ void add_cors_headers(const http::Request& request, const config::Cors& cors, ht
   if (origin.empty()) return;
   if (!any && std::ranges::find(cors.allow_origins, origin) == cors.allow_origins.end()) return;
   response.add_header("Access-Control-Allow-Origin", any ? std::string_view("*") : origin);
-  response.add_header("Access-Control-Expose-Headers", "x-request-id, x-waybill-request-id, Retry-After");
+  // All of them: which model answered, what it cost, how much of a limit is left.
+  response.add_header("Access-Control-Expose-Headers", "*");
   if (request.method != http::Method::kOptions) return;
-  response.add_header("Access-Control-Allow-Methods", "GET, POST, OPTIONS");
+  response.add_header("Access-Control-Allow-Methods", allowed_methods(request.path));
   if (const std::string_view wanted = request.header("access-control-request-headers"); !wanted.empty()) {
     response.add_header("Access-Control-Allow-Headers", wanted);
   }

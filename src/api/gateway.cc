@@ -44,6 +44,43 @@ void accept_trace_context(const http::Request& request, telemetry::Waybill& wayb
       telemetry::accept_trace({parents.data(), parent_count}, {states.data(), state_count}, sample_ratio));
 }
 
+// Who asks, as they say themselves.
+void note_ids(const http::Request& request, telemetry::Waybill& waybill, double sample_ratio) {
+  accept_trace_context(request, waybill, sample_ratio);
+  if (const std::string_view id = request.header("x-request-id"); !id.empty()) waybill.request_id(id);
+  if (const std::string_view id = request.header("x-correlation-id"); !id.empty()) waybill.correlation_id(id);
+}
+
+void add_ids(const http::Request& request, const telemetry::Waybill& waybill, http::Response& response) {
+  const std::string id = to_string(waybill.id());
+  const std::string_view theirs = request.path.empty() ? "" : request.header("x-request-id");
+  response.add_header("x-waybill-request-id", id);
+  response.add_header("x-request-id", theirs.empty() ? std::string_view(id) : theirs);
+}
+
+ErrorCode code_of(const http::ParseFailure& failure) noexcept {
+  switch (failure.status) {
+    case 408:
+      return ErrorCode::kDeadlineExceeded;
+    case 499:
+      return ErrorCode::kCancelled;
+    case 503:
+      return failure.code == "shutting_down" ? ErrorCode::kShuttingDown : ErrorCode::kOverloaded;
+    default:
+      return ErrorCode::kInvalidInput;
+  }
+}
+
+Status check_coding(const http::Request& request) {
+  const std::string_view coding = request.body.empty() ? "" : request.header("content-encoding");
+  if (coding.empty() || http::equal_names(coding, "identity")) return {};
+  return fail(
+      ErrorCode::kUnsupported,
+      fmt::format("The body is encoded (Content-Encoding: {}), which is not read here; send it as it is.",
+                  coding.substr(0, 100)),
+      "content-encoding");
+}
+
 Status no_endpoint(const http::Request& request, bool path_known, http::Response& response) {
   if (!path_known) {
     return fail(ErrorCode::kNotFound, fmt::format("There is nothing at {}. GET /docs lists what there is.",
@@ -79,12 +116,7 @@ void refresh_upstream_metrics(telemetry::ProgramMetrics& metrics, const upstream
 
 }  // namespace
 
-void add_id_headers(const Call& call) {
-  const std::string id = to_string(call.waybill.id());
-  const std::string_view theirs = call.request().header("x-request-id");
-  call.response().add_header("x-waybill-request-id", id);
-  call.response().add_header("x-request-id", theirs.empty() ? std::string_view(id) : theirs);
-}
+void add_id_headers(const Call& call) { add_ids(call.request(), call.waybill, call.response()); }
 
 Gateway::Gateway(telemetry::Telemetry& telemetry, std::unique_ptr<route::Engine> engine,
                  std::shared_ptr<const upstream::Catalog> catalog, Keyring keys, GatewayOptions options)
@@ -177,10 +209,7 @@ void Gateway::open_waybill(Call& call) {
   call.waybill = telemetry_.waybills().open(call.endpoint == nullptr ? kUnknownEndpoint : call.endpoint->path,
                                             request.started);
   call.waybill.stage(Stage::kRead, request.started, request.received);
-  accept_trace_context(request, call.waybill, telemetry_.trace_sample_ratio());
-  if (const std::string_view id = request.header("x-request-id"); !id.empty()) call.waybill.request_id(id);
-  if (const std::string_view id = request.header("x-correlation-id"); !id.empty())
-    call.waybill.correlation_id(id);
+  note_ids(request, call.waybill, telemetry_.trace_sample_ratio());
 }
 
 http::Task<Status> Gateway::perform(http::Exchange& exchange, JobCall& job) {
@@ -210,6 +239,7 @@ http::Task<Status> Gateway::answer(const Endpoint& endpoint, Call& call) {
   const http::EventLoop::Activity doing(call.exchange.loop(), endpoint.path.data());
   Status status = admit(endpoint, call);
   if (status) status = check_query(endpoint, call.request().query);
+  if (status) status = check_coding(call.request());
   if (status) status = co_await run(endpoint, call);
   co_return status;
 }
@@ -295,21 +325,22 @@ void Gateway::finish(Call call, const Status& status) {
 }
 
 void Gateway::refuse(http::Exchange& exchange, const http::ParseFailure& failure) {
-  telemetry::Waybill waybill = telemetry_.waybills().open(kUnreadEndpoint, exchange.request.started);
-  waybill.stage(Stage::kRead, exchange.request.started, exchange.request.received);
-  const bool expired = failure.status == 408;
-  const bool gone = failure.status == 499;
-  Problem problem = {failure.status, "invalid_request_error", failure.code,
-                     expired ? Outcome::kExpired
-                     : gone  ? Outcome::kCancelled
-                             : Outcome::kRejected};
-  const ErrorCode code = expired ? ErrorCode::kDeadlineExceeded
-                         : gone  ? ErrorCode::kCancelled
-                                 : ErrorCode::kInvalidInput;
+  const http::Request& request = exchange.request;
+  telemetry::Waybill waybill = telemetry_.waybills().open(kUnreadEndpoint, request.started);
+  waybill.stage(Stage::kRead, request.started, request.received);
+  if (!request.path.empty()) {  // else the head is not whole, and says nothing for certain
+    note_ids(request, waybill, telemetry_.trace_sample_ratio());
+    add_cors_headers(request, deployment()->config().server.cors, exchange.response);
+  }
+  const ErrorCode code = code_of(failure);
+  Problem problem = problem_of(code);
+  problem.status = failure.status;
+  problem.code = failure.code;
+  if (failure.status < 500) problem.type = "invalid_request_error";
   const Error error = {code, std::string(failure.message), {}};
   write_error(error, problem, exchange.response);
   waybill.fail(error, Stage::kRead);
-  exchange.response.add_header("x-waybill-request-id", to_string(waybill.id()));
+  add_ids(request, waybill, exchange.response);
   exchange.on_sent = [waybill = std::move(waybill), problem](bool sent) mutable {
     waybill.close(problem.outcome, sent ? problem.status : 0);
   };
@@ -321,7 +352,10 @@ void Gateway::refresh_metrics() {
     const http::ServerStats stats = server->stats();
     metrics.connections.set(static_cast<double>(stats.connections));
     metrics.connections_total.set(stats.accepted);
+    metrics.connections_refused.set(stats.refused_full);
     metrics.write_stalls.set(stats.write_stalls);
+    metrics.request_body_bytes.set(static_cast<double>(stats.body_bytes));
+    metrics.request_bodies_refused.set(stats.bodies_refused);
     metrics.handler_exceptions.set(stats.handler_threw);
   }
   const std::shared_ptr<const Deployment> current = deployment();

@@ -236,6 +236,10 @@ class Serving {
           "limit of "
           "open files (LimitNOFILE= in a systemd unit, ulimit -n) or lower server.max_connections");
     };
+    options.on_full = [this, most = options.max_connections] {
+      telemetry_.log().warn("connections are refused: as many as are held are open (server.max_connections)",
+                            {{"connections_held", most}});
+    };
     options.on_standstill = [this](Duration length) {
       telemetry_.log().warn(
           "nothing of the program ran for a while: it was stopped, or the machine had no processor for it",

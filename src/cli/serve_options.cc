@@ -85,6 +85,7 @@ http::ServerOptions server_options(const config::Server& server) {
   options.max_connections = server.max_connections;
   options.limits.parser = {.max_header_bytes = server.max_header_bytes,
                            .max_body_bytes = server.max_body_bytes};
+  options.limits.max_total_body_bytes = server.max_total_body_bytes;
   options.limits.header_timeout = server.header_timeout;
   options.limits.body_timeout = server.body_timeout;
   options.limits.idle_timeout = server.idle_timeout;

@@ -48,6 +48,9 @@ void describe(Visitor& v, Server& s) {
             s.max_connections);
   v.size({"max_header_size", "Of a request, its first line counted."}, s.max_header_bytes);
   v.size({"max_body_size", "Of a request."}, s.max_body_bytes);
+  v.size({"max_total_body_size",
+          "Of all requests at a time; one more is answered 503. Bodies up to 64KiB are not counted."},
+         s.max_total_body_bytes);
   v.duration({"header_timeout", "From the first byte of a request to the end of its header."}, kTimeouts,
              s.header_timeout);
   v.duration({"body_timeout", "The longest pause within a body."}, kTimeouts, s.body_timeout);

@@ -96,6 +96,7 @@ server:
   max_connections: 100
   max_header_size: 8KiB
   max_body_size: 1MiB
+  max_total_body_size: 64MiB
   header_timeout: 5s
   body_timeout: 6s
   idle_timeout: 2m

@@ -18,6 +18,7 @@ class ServerChecker : CheckContext {
     check_listen("server.admin_listen", config_.server.admin_listen);
     check_same_address();
     check_exposure();
+    check_body_sizes();
     check_tls();
     check_admission();
     check_origins();
@@ -91,6 +92,17 @@ class ServerChecker : CheckContext {
            "none of the keys has admin: true, so that nobody can use the admin endpoints; add it to one, or "
            "give them an address of their own with server.admin_listen");
     }
+  }
+
+  void check_body_sizes() {
+    const Server& server = config_.server;
+    if (server.max_total_body_bytes >= server.max_body_bytes) return;
+    const std::string key = "server.max_total_body_size";
+    error(
+        line_of(key, line_of("server.max_body_size")), key,
+        fmt::format("server.max_total_body_size is less than server.max_body_size ({} and {} bytes): a body "
+                    "of the largest size could never be read; raise the one or lower the other",
+                    server.max_total_body_bytes, server.max_body_bytes));
   }
 
   void refuse_exposed(const std::string& key, const std::vector<ListenAddress>& addresses,

@@ -60,6 +60,7 @@ struct Server {
   std::size_t max_connections = 10'000;
   std::size_t max_header_bytes = 16U << 10;
   std::size_t max_body_bytes = 10U << 20;
+  std::size_t max_total_body_bytes = 1U << 30;  // of all requests; small ones are not counted
   Duration header_timeout =
       std::chrono::seconds(10);  // from the first byte of a request to the end of its header
   Duration body_timeout = std::chrono::seconds(30);   // without a byte of the body

@@ -53,6 +53,15 @@ TEST(ServerConfig, IsCompleteWithoutASingleKey) {
   EXPECT_THAT(config.warnings, IsEmpty());
 }
 
+TEST(ServerConfig, ALargestBodyFitsIntoWhatAllBodiesMayTake) {
+  EXPECT_EQ(parsed("server: {max_body_size: 2MiB, max_total_body_size: 2MiB}\n").server.max_total_body_bytes,
+            2U << 20);
+  EXPECT_THAT(errors_of("server:\n  max_total_body_size: 9MiB\n"),
+              HasSubstr("waybill.yaml:2: server.max_total_body_size is less than server.max_body_size"));
+  EXPECT_THAT(errors_of("server:\n  max_body_size: 2GiB\n"),
+              HasSubstr("waybill.yaml:2: server.max_total_body_size is less than server.max_body_size"));
+}
+
 TEST(ServerConfig, WhatIsWrittenOutIsReadBack) {
   const Config config =
       parsed("keys: [{name: a, sha256: " + std::string(kHash) +

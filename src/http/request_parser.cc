@@ -52,7 +52,9 @@ constexpr ParseFailure kBadTransferEncoding = {
     400, "bad_transfer_encoding",
     "Transfer-Encoding must be given once, as \"chunked\", in HTTP/1.1, and not beside "
     "Content-Length."};
-constexpr ParseFailure kBadHost = {400, "bad_host", "An HTTP/1.1 request has exactly one Host header."};
+constexpr ParseFailure kBadHost = {400, "bad_host",
+                                   "An HTTP/1.1 request has exactly one Host header, which is a name or an "
+                                   "address, with or without a port."};
 constexpr ParseFailure kBadTarget = {400, "bad_target",
                                      "The request target must be a path that begins with \"/\"."};
 constexpr ParseFailure kBadVersion = {505, "bad_version", "This server speaks HTTP/1.1 and HTTP/1.0."};
@@ -96,6 +98,16 @@ std::string_view without_authority(std::string_view target) noexcept {
     return target.substr(end);
   }
   return target;
+}
+
+// No byte that cannot stand in a host with a port (RFC 3986 section 3.2.2): who reads the header otherwise
+// would see another host there.
+bool is_host(std::string_view value) noexcept {
+  constexpr std::string_view kMarks = "-._~!$&'()*+,;=%:[]";
+  return std::ranges::all_of(value, [kMarks](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+           kMarks.find(c) != std::string_view::npos;
+  });
 }
 
 // Stops the grammar with a failure of ours.
@@ -143,6 +155,7 @@ struct RequestParser::Grammar {
       switch (field) {
         case beast::field::host:
           ++hosts_;
+          if (!is_host(as_std(value))) fail(kBadHost, error);
           break;
         case beast::field::content_length:
           if (++lengths_ > 1) fail(kBadLength, error);
@@ -209,8 +222,8 @@ struct RequestParser::Grammar {
   std::optional<Events> events;
   ParseFailure failure;
   std::optional<ChunkedBody> chunks;
-  std::uint64_t body_left = 0;  // where there is a length
-  std::size_t line_begin = 0;   // in the head: where the line begins that is not complete yet
+  std::uint64_t announced = 0, body_left = 0;  // where there is a length
+  std::size_t line_begin = 0;                  // in the head: where the line begins that is not complete yet
 };
 
 RequestParser::RequestParser(Request& request, const ParserLimits& limits)
@@ -224,7 +237,7 @@ void RequestParser::start_next() {
   request_.clear();
   grammar_->events.emplace(request_, limits_);
   grammar_->chunks.reset();
-  grammar_->body_left = 0;
+  grammar_->announced = grammar_->body_left = 0;
   grammar_->line_begin = 0;
 }
 
@@ -258,7 +271,7 @@ RequestParser::State RequestParser::consume(std::string_view bytes, std::size_t&
       grammar_->chunks.emplace(limits_.max_body_bytes, limits_.max_header_bytes);
       return State::kHeaderDone;
     }
-    grammar_->body_left = events.content_length().value_or(0);
+    grammar_->announced = grammar_->body_left = events.content_length().value_or(0);
     if (grammar_->body_left > limits_.max_body_bytes) return failed(kBodyTooLarge);
     if (grammar_->body_left == 0) return State::kDone;
     // What is announced is not yet here: memory follows the bytes.
@@ -284,6 +297,7 @@ RequestParser::State RequestParser::consume(std::string_view bytes, std::size_t&
 }
 
 const ParseFailure& RequestParser::failure() const noexcept { return grammar_->failure; }
+std::uint64_t RequestParser::announced_body_bytes() const noexcept { return grammar_->announced; }
 bool RequestParser::header_done() const noexcept { return grammar_->events->header_done; }
 bool RequestParser::expects_continue() const noexcept { return grammar_->events->expects_continue; }
 

@@ -25,8 +25,8 @@ struct ParseFailure {
 
 // Reads one request after another from a byte stream. Boost.Beast's parser reads the grammar; on top of it
 // these are refused: Content-Length twice (also with equal values) or beside Transfer-Encoding, a
-// Transfer-Encoding other than "chunked", twice, or in HTTP/1.0, a missing or repeated Host in HTTP/1.1, a
-// target that is no absolute path, control characters. Not thread-safe.
+// Transfer-Encoding other than "chunked", twice, or in HTTP/1.0, a missing or repeated Host in HTTP/1.1, what
+// can be no host, a target that is no absolute path, control characters. Not thread-safe.
 class RequestParser {
  public:
   enum class State : std::uint8_t {
@@ -48,6 +48,8 @@ class RequestParser {
   [[nodiscard]] const ParseFailure& failure() const noexcept;
   [[nodiscard]] bool header_done() const noexcept;
   [[nodiscard]] bool expects_continue() const noexcept;
+  // The Content-Length, once the header is done; 0: none, or a body in chunks.
+  [[nodiscard]] std::uint64_t announced_body_bytes() const noexcept;
 
   void start_next();  // also clears the request
 

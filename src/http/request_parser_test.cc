@@ -158,6 +158,10 @@ TEST(RequestParser, RefusesWhatIsNotARequestOrSmugglesOne) {
       {"NUL in a value", std::string("GET / HTTP/1.1\r\nHost: a\0b\r\n\r\n", 29), 400, "malformed_request"},
       {"no host", "GET / HTTP/1.1\r\nX: a\r\n\r\n", 400, "bad_host"},
       {"two hosts", "GET / HTTP/1.1\r\n" + host + host + "\r\n", 400, "bad_host"},
+      {"a host with a space", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "bad_host"},
+      {"a host with a path", "GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400, "bad_host"},
+      {"a host with a user", "GET / HTTP/1.0\r\nHost: a@b\r\n\r\n", 400, "bad_host"},
+      {"a host beyond ASCII", "GET / HTTP/1.1\r\nHost: \xc3\xa4\r\n\r\n", 400, "bad_host"},
       {"no path", "GET ftp://a/ HTTP/1.1\r\n" + host + "\r\n", 400, "bad_target"},
       {"a URL of nobody", "GET http:///health HTTP/1.1\r\n" + host + "\r\n", 400, "bad_target"},
       {"another version", "GET / HTTP/2.0\r\n" + host + "\r\n", 505, "bad_version"},
@@ -179,6 +183,16 @@ TEST(RequestParser, RefusesWhatIsNotARequestOrSmugglesOne) {
     ASSERT_EQ(read.state, State::kFailed);
     EXPECT_EQ(parser.failure().status, each.status);
     EXPECT_EQ(parser.failure().code, each.code);
+  }
+}
+
+TEST(RequestParser, TakesEveryHost) {
+  for (const std::string_view host : {"", "a", "a.example:8000", "[::1]:80", "[fe80::1%25eth0]", "127.0.0.1",
+                                      "xn--bcher-kva.example", "a_b-c~d", "a%20b"}) {
+    Request request;
+    RequestParser parser(request, {});
+    const std::string bytes = "GET / HTTP/1.1\r\nHost: " + std::string(host) + "\r\n\r\n";
+    EXPECT_EQ(read_in_steps(parser, bytes, bytes.size()).state, State::kDone) << host;
   }
 }
 

@@ -21,7 +21,7 @@ namespace waybill::http {
 namespace {
 
 constexpr Duration kHandshakeTime = std::chrono::milliseconds(50);
-constexpr Duration kTellShortageAgain = std::chrono::seconds(10);
+constexpr Duration kTellAgain = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -79,6 +79,7 @@ struct Server::Impl {
     if (++connections > options.max_connections || lane.draining) {
       --connections;
       ++refused_full;
+      if (!lane.draining && options.on_full && is_news(full_told)) options.on_full();
       refuse(lane, descriptor, !listener.tls);
       return;
     }
@@ -91,12 +92,15 @@ struct Server::Impl {
                           [this, &lane, session](const std::exception_ptr&) { on_end(lane, session); });
   }
 
-  // Acceptors try again every few milliseconds, which is no news.
-  void on_shortage() {
+  // Acceptors try again every few milliseconds, and clients too: once in a while one of them is told.
+  static bool is_news(std::atomic<Duration::rep>& told_at) {
     const Duration::rep now = std::chrono::steady_clock::now().time_since_epoch().count();
-    Duration::rep told = shortage_told.load(std::memory_order_relaxed);
-    if (now - told < kTellShortageAgain.count() || !shortage_told.compare_exchange_strong(told, now)) return;
-    if (options.on_shortage) options.on_shortage();
+    Duration::rep told = told_at.load(std::memory_order_relaxed);
+    return now - told >= kTellAgain.count() && told_at.compare_exchange_strong(told, now);
+  }
+
+  void on_shortage() {
+    if (options.on_shortage && is_news(shortage_told)) options.on_shortage();
   }
 
   void on_end(Lane& lane, const std::shared_ptr<Session>& session) {
@@ -132,7 +136,7 @@ struct Server::Impl {
   SessionCounters counters;
   std::atomic<std::uint64_t> accepted{0}, refused_full{0};
   std::atomic<std::size_t> connections{0};
-  std::atomic<Duration::rep> shortage_told{-kTellShortageAgain.count()};
+  std::atomic<Duration::rep> shortage_told{-kTellAgain.count()}, full_told{-kTellAgain.count()};
   std::vector<std::unique_ptr<Lane>> lanes;
   std::vector<std::vector<ListeningSocket>> sockets;  // of each listener
   std::unique_ptr<Watchdog> watchdog;
@@ -256,7 +260,9 @@ ServerStats Server::stats() const {
           .timed_out_header = counters.timed_out_header,
           .timed_out_body = counters.timed_out_body,
           .timed_out_idle = counters.timed_out_idle,
-          .timed_out_handshake = counters.timed_out_handshake};
+          .timed_out_handshake = counters.timed_out_handshake,
+          .body_bytes = counters.body_bytes,
+          .bodies_refused = counters.bodies_refused};
 }
 
 }  // namespace waybill::http

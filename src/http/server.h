@@ -39,13 +39,14 @@ struct ServerOptions {
   SessionLimits limits = {};
   Duration stall_threshold = std::chrono::milliseconds(50);
 
-  // Observers. on_lag and on_shortage run on the loops' threads, the others on the watchdog's.
+  // Observers. on_lag, on_shortage and on_full run on the loops' threads, the others on the watchdog's.
   std::function<void(unsigned loop, Duration lag)> on_lag = {};
   std::function<void(const Stall&)> on_stall = {};
   std::function<void(Duration)> on_standstill =
       {};  // no thread ran: a stopped process, or no processor for it
   std::function<void()> on_shortage =
       {};  // connections wait for descriptors or memory; now and then while they do
+  std::function<void()> on_full = {};  // connections are refused, by max_connections; likewise
   std::function<void(const Status&)> on_tls_reload = {};
 };
 
@@ -54,6 +55,7 @@ struct ServerStats {
   std::size_t connections = 0;
   std::uint64_t requests = 0, refused = 0, hung_up = 0, write_stalls = 0, handler_threw = 0;
   std::uint64_t timed_out_header = 0, timed_out_body = 0, timed_out_idle = 0, timed_out_handshake = 0;
+  std::uint64_t body_bytes = 0, bodies_refused = 0;
 };
 
 // Thread-safe once listening.

@@ -252,6 +252,68 @@ TEST_F(ServerTest, ABodyThatIsTooLargeIsToldToAClientThatStillSends) {
   EXPECT_TRUE(client.receive_until("body_too_large").starts_with("HTTP/1.1 413 "));
 }
 
+constexpr std::size_t kLarge = 600'000;
+const std::string kLargeHead =
+    "POST /a HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(kLarge) + "\r\n\r\n";
+
+ServerOptions for_a_megabyte_of_bodies() {
+  ServerOptions options;
+  options.limits.parser.max_body_bytes = 1'000'000;
+  options.limits.max_total_body_bytes = 1'000'000;
+  return options;
+}
+
+TEST_F(ServerTest, AllBodiesTogetherAreBounded) {
+  start(for_a_megabyte_of_bodies());
+  RawClient first(address());
+  first.send(kLargeHead);
+  first.send(std::string(kLarge - 1, 'x'));
+  ASSERT_TRUE(eventually([this] { return server_->stats().body_bytes == kLarge; }));
+  RawClient second(address());
+  second.send(kLargeHead);  // and nothing of the body: it is told at once
+  const std::string answer = second.receive_all();
+  EXPECT_TRUE(answer.starts_with("HTTP/1.1 503 ")) << answer;
+  EXPECT_NE(answer.find("Connection: close\r\n"), std::string::npos) << answer;
+  EXPECT_EQ(server_->stats().bodies_refused, 1U);
+  RawClient small(address());
+  small.send("POST /b HTTP/1.1\r\nHost: x\r\nContent-Length: 65536\r\n\r\n" + std::string(65536, 'y'));
+  EXPECT_TRUE(small.receive_until("y;").starts_with("HTTP/1.1 200 "));
+  EXPECT_EQ(server_->stats().body_bytes, kLarge) << "small ones are not counted";
+  first.send("x");
+  EXPECT_TRUE(first.receive_until("x;").starts_with("HTTP/1.1 200 "));
+  EXPECT_TRUE(eventually([this] { return server_->stats().body_bytes == 0; }));
+  RawClient third(address());
+  third.send(kLargeHead + std::string(kLarge, 'z'));
+  EXPECT_TRUE(third.receive_until("z;").starts_with("HTTP/1.1 200 "));
+}
+
+TEST_F(ServerTest, ABodyInChunksIsRefusedWhereThereIsNoMoreRoom) {
+  start(for_a_megabyte_of_bodies());
+  RawClient first(address());
+  first.send(kLargeHead);
+  first.send(std::string(kLarge - 1, 'x'));
+  ASSERT_TRUE(eventually([this] { return server_->stats().body_bytes == kLarge; }));
+  RawClient second(address());
+  second.send("POST /b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "10000\r\n" + std::string(65536, 'y') + "\r\n";
+  second.send(chunk + chunk);
+  ASSERT_TRUE(eventually([this] { return server_->stats().body_bytes == kLarge + (2 * 65536); }));
+  second.send(chunk + chunk + chunk);
+  EXPECT_TRUE(second.receive_until("too_many_body_bytes").starts_with("HTTP/1.1 503 "));
+  EXPECT_EQ(server_->stats().body_bytes, kLarge) << "what was refused is given back";
+  first.close();
+  EXPECT_TRUE(eventually([this] { return server_->stats().body_bytes == 0; }));
+}
+
+TEST_F(ServerTest, WhoAnnouncesABodyAndSendsNothingKeepsNobodyOut) {
+  start(for_a_megabyte_of_bodies());
+  RawClient first(address()), second(address()), third(address());
+  first.send(kLargeHead);
+  second.send(kLargeHead);
+  third.send(kLargeHead + std::string(kLarge, 'z'));
+  EXPECT_TRUE(third.receive_until("z;").starts_with("HTTP/1.1 200 "));
+}
+
 TEST_F(ServerTest, SlowHeadersAndBodiesAreTold) {
   ServerOptions options;
   options.limits.header_timeout = 200ms;

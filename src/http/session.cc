@@ -26,6 +26,13 @@ constexpr ParseFailure kBodyTimeout = {
     408, "body_timeout", "The request's body stopped arriving; send it faster (server.body_timeout)."};
 constexpr ParseFailure kGoneInBody = {499, "client_closed_request",
                                       "The connection ended before all of the request's body was there."};
+constexpr ParseFailure kStoppedInRequest = {
+    503, "shutting_down",
+    "The server is stopping, and the rest of the request did not come in time; send it again."};
+constexpr ParseFailure kBodiesTooLarge = {
+    503, "too_many_body_bytes",
+    "The bodies of all requests together are as large as this server takes (server.max_total_body_size); try "
+    "again, or send less at once."};
 constexpr ParseFailure kUnknownExpectation = {417, "unknown_expectation",
                                               "The only expectation known here is \"Expect: 100-continue\"."};
 
@@ -41,7 +48,8 @@ Session::Session(EventLoop& loop, int descriptor, const TlsContext* tls, Peer pe
       limits_(limits),
       handler_(handler),
       counters_(counters),
-      parser_(request, limits.parser) {}
+      parser_(request, limits.parser),
+      body_share_(counters.body_bytes, limits.max_total_body_bytes) {}
 
 Task<> Session::run() {
   const bool ready = co_await handshake();
@@ -55,7 +63,7 @@ Task<> Session::run() {
     if (!sent) break;
   }
   if (!out_.empty()) co_await flush();
-  if (!keep_ && !aborted_) co_await linger();
+  if (!keep_) co_await linger();
   report_lost();
   stream_.close();
 }
@@ -80,6 +88,7 @@ Task<bool> Session::handshake() {
 // nothing.
 Task<bool> Session::read_request() {
   parser_.start_next();
+  body_share_.give_back();
   response.clear();
   bool begun = in_begin_ < in_.size();
   if (begun) request.started = now();
@@ -90,6 +99,11 @@ Task<bool> Session::read_request() {
     std::size_t taken = 0;
     const RequestParser::State state = parser_.consume(bytes, taken);
     in_begin_ += taken;
+    if (state != RequestParser::State::kFailed && !has_room_for_body()) {
+      ++counters_.bodies_refused;
+      refuse(kBodiesTooLarge);
+      co_return false;
+    }
     if (state == RequestParser::State::kDone) {
       if (in_begin_ == in_.size()) drop_taken();
       request.received = now();
@@ -121,7 +135,9 @@ Task<bool> Session::read_request() {
     }
     const bool more = co_await read_more();
     if (!more) {
-      if (timed_out_ && (phase_ == Phase::kHeader || phase_ == Phase::kBody)) {
+      if (aborted_ && begun) {
+        refuse(kStoppedInRequest);
+      } else if (timed_out_ && (phase_ == Phase::kHeader || phase_ == Phase::kBody)) {
         const bool in_header = phase_ == Phase::kHeader;
         ++(in_header ? counters_.timed_out_header : counters_.timed_out_body);
         refuse(in_header ? kHeaderTimeout : kBodyTimeout);
@@ -156,8 +172,8 @@ Task<bool> Session::read_more() {
     if (timed_out_ || aborted_) co_return false;
     const bool ready = co_await stream_.wait(got.state);
     if (aborted_) co_return false;
-    // Bytes that came while its time ran out are a request after all.
-    if (timed_out_ && phase_ == Phase::kIdle && stream_.is_readable()) {
+    // Bytes that came while its time ran out came in time: the loop may not have run for a while.
+    if (timed_out_ && stream_.is_readable()) {
       timed_out_ = false;
       continue;
     }
@@ -281,8 +297,17 @@ Task<> Session::end_websocket(bool threw) {
   if (on_sent) unsent_.push_back(std::exchange(on_sent, nullptr));
 }
 
+// Before a body is asked for, and for what has come of it.
+bool Session::has_room_for_body() noexcept {
+  const std::uint64_t announced = parser_.announced_body_bytes();
+  if (request.body.empty()) return body_share_.has_room_for(announced);
+  return body_share_.grow(request.body.size(), announced > 0 ? announced : limits_.parser.max_body_bytes);
+}
+
 void Session::refuse(const ParseFailure& failure) {
   ++counters_.refused;
+  std::string().swap(request.body);  // there is a while until the connection ends
+  body_share_.give_back();
   if (request.received == TimePoint{}) request.received = now();
   cancelled_.store(false, std::memory_order_relaxed);
   response.clear();
@@ -360,12 +385,13 @@ void Session::report_lost() {
 }
 
 // A close with unread bytes would reset the connection, and the client could lose the answer that it is
-// reading (RFC 9112 section 9.6): what still comes is read and dropped for a moment.
+// reading (RFC 9112 section 9.6): what still comes is read and dropped for a moment; what has come, where
+// there is no moment left.
 Task<> Session::linger() {
   if (!stream_.finish_writing()) co_return;
   enter(Phase::kLinger, kLingerTime);
   std::size_t dropped = 0;
-  while (dropped < limits_.parser.max_body_bytes && !timed_out_ && !aborted_) {
+  while (dropped < limits_.parser.max_body_bytes && !timed_out_) {
     const std::span<char> buffer = loop_.read_buffer();
     const IoResult got = stream_.read(buffer.data(), buffer.size());
     if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return;
@@ -373,6 +399,7 @@ Task<> Session::linger() {
       dropped += got.bytes;
       continue;
     }
+    if (aborted_) co_return;
     const bool ready = co_await stream_.wait(got.state);
     if (!ready) co_return;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "http/body_share.h"
 #include "http/exchange.h"
 #include "http/request_parser.h"
 #include "http/stream.h"
@@ -24,6 +25,7 @@ struct SessionLimits {
   Duration body_timeout = std::chrono::seconds(30);   // without a byte of the body
   Duration idle_timeout = std::chrono::seconds(75);   // between requests
   Duration write_timeout = std::chrono::seconds(30);  // without a byte of the response taken
+  std::uint64_t max_total_body_bytes = 1U << 30;      // of all bodies beyond BodyShare::kUncounted
 };
 
 // Counted by all sessions of a server.
@@ -31,6 +33,7 @@ struct SessionCounters {
   std::atomic<std::uint64_t> requests{0}, refused{0}, hung_up{0}, write_stalls{0}, handler_threw{0};
   std::atomic<std::uint64_t> timed_out_header{0}, timed_out_body{0}, timed_out_idle{0},
       timed_out_handshake{0};
+  std::atomic<std::uint64_t> body_bytes{0}, bodies_refused{0};  // set aside now; for which there was no room
 };
 
 // Owned by its coroutine and by waits that may end after it, hence shared. Everything but the destructor runs
@@ -74,6 +77,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Task<bool> flush();
   void send_early();
   Task<> linger();
+  bool has_room_for_body() noexcept;
   void refuse(const ParseFailure& failure);
   void shorten_idling();
   void queue_response(bool keep_alive);
@@ -91,6 +95,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
   Handler& handler_;
   SessionCounters& counters_;
   RequestParser parser_;
+  BodyShare body_share_;  // of `request`, from its body's first bytes to the next request
 
   std::string in_;  // bytes that have come; from in_begin_ on they are not taken yet
   std::size_t in_begin_ = 0;

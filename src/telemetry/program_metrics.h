@@ -24,7 +24,10 @@ struct ProgramMetrics {
   Histogram& event_loop_lag_seconds;
   Gauge& connections;
   Counter& connections_total;
+  Counter& connections_refused;
   Counter& write_stalls;
+  Gauge& request_body_bytes;
+  Counter& request_bodies_refused;
   Counter& handler_exceptions;
   Family<Gauge>& ledger;  // state
   Gauge& ledger_imbalance;
