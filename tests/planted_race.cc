@@ -5,8 +5,8 @@
 #include "http/request.h"
 
 int main() {
-  waybill::http::Request request;
-  const auto clear = [&request] { request.clear(); };
+  static waybill::http::Request request;
+  const auto clear = [] { request.clear(); };
   std::thread one(clear), other(clear);
   one.join();
   other.join();

@@ -88,8 +88,10 @@ Status no_endpoint(const http::Request& request, bool path_known, http::Response
   }
   const std::string allowed = allowed_methods(request.path);
   response.add_header("Allow", allowed);
-  return fail(ErrorCode::kMethodNotAllowed, fmt::format("{} cannot be used on {}; use one of {}.",
-                                                        to_string(request.method), request.path, allowed));
+  return fail(ErrorCode::kMethodNotAllowed,
+              fmt::format("{} cannot be used on {}; use one of {}.",
+                          request.method == Method::kOther ? "This method" : to_string(request.method),
+                          request.path, allowed));
 }
 
 }  // namespace
