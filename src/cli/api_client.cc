@@ -204,6 +204,7 @@ std::string ApiClient::head_of(const ApiRequest& request) const {
 http::ClientResult<void> ApiClient::begin(const ApiRequest& request, TimePoint deadline) {
   const std::string head = head_of(request);
   for (;;) {
+    loop_.context().poll();  // what has come since the last call
     if (connection_ && connection_->is_reusable() && !connection_->is_stale()) {
       connection_->start_reuse();
     } else {

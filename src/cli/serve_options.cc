@@ -82,6 +82,7 @@ http::ServerOptions server_options(const config::Server& server) {
         http::TlsFiles{.certificate = server.tls.certificate, .private_key = server.tls.private_key};
   }
   options.threads = server.io_threads;
+  options.busy_poll = std::chrono::microseconds(server.busy_poll_us);
   options.max_connections = server.max_connections;
   options.limits.parser = {.max_header_bytes = server.max_header_bytes,
                            .max_body_bytes = server.max_body_bytes};

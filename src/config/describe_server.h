@@ -40,6 +40,11 @@ void describe(Visitor& v, Server& s) {
        "everybody when there are no keys and listen is this machine's own."},
       s.admin_listen);
   v.automatic({"io_threads", "Event loops. auto: one per core."}, {1, 1024}, s.io_threads);
+  v.integer(
+      {"busy_poll_us",
+       "While at most one request is under way an event loop looks for news this many microseconds before "
+       "it sleeps: it costs CPU and saves the time to wake up. 0: it sleeps at once."},
+      {0, 1000}, s.busy_poll_us);
   v.flag({"insecure", "Allow listening beyond this machine without keys."}, s.insecure);
   v.section({"tls", "HTTPS on listen. The files are read again when they change."}, s.tls);
   v.duration({"drain_timeout", "At the end, what is in flight has this long to finish."},

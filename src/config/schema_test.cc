@@ -90,6 +90,7 @@ server:
   listen: [127.0.0.1:8000, "[::1]:8000", unix:waybill.sock]
   admin_listen: systemd
   io_threads: 2
+  busy_poll_us: 50
   insecure: false
   tls: {certificate: cert.pem, private_key: key.pem}
   drain_timeout: 1m

@@ -53,8 +53,9 @@ struct Server {
   // Where /metrics and the other admin endpoints are. Empty: on `listen`, for admin keys only; for everybody
   // when there are no keys and all of `listen` is local.
   std::vector<ListenAddress> admin_listen;
-  unsigned io_threads = 0;  // 0 ("auto"): one per core
-  bool insecure = false;    // listen beyond this machine without keys
+  unsigned io_threads = 0;       // 0 ("auto"): one per core
+  std::size_t busy_poll_us = 0;  // how long a loop with one call at a time looks for events before it sleeps
+  bool insecure = false;         // listen beyond this machine without keys
   Tls tls;
   Duration drain_timeout = std::chrono::seconds(30);
   std::size_t max_connections = 10'000;

@@ -147,7 +147,7 @@ Task<ClientResult<int>> ClientConnection::connect(Addresses addresses, TimePoint
     if (started == 0) co_return descriptor.release();
     int error = errno;
     if (error == EINPROGRESS) {
-      stream_.emplace(loop_.context(), descriptor.get(), nullptr);
+      stream_.emplace(loop_.reactor(), descriptor.get(), nullptr);
       const int connecting = descriptor.release();
       if (!cancelled_) (void)co_await stream_->wait(IoState::kWantWrite);
       socklen_t size = sizeof error;
@@ -171,7 +171,7 @@ Task<ClientResult<void>> ClientConnection::open(TimePoint deadline) {
   if (!addresses) co_return std::unexpected(std::move(addresses.error()));
   ClientResult<int> connected = co_await connect(std::move(*addresses), deadline);
   if (!connected) co_return std::unexpected(std::move(connected.error()));
-  if (*connected >= 0) stream_.emplace(loop_.context(), *connected, nullptr);
+  if (*connected >= 0) stream_.emplace(loop_.reactor(), *connected, nullptr);
   ClientResult<void> done;
   if (origin_->tls && !origin_->proxy_host.empty()) done = co_await tunnel(deadline);
   if (done && origin_->tls) done = co_await shake_hands(deadline);
@@ -207,7 +207,7 @@ Task<ClientResult<void>> ClientConnection::shake_hands(TimePoint deadline) {
   enter(ClientStage::kTls, std::min(deadline, std::chrono::steady_clock::now() + origin_->tls_timeout));
   const int descriptor = stream_->release();
   ssl_st* session = origin_->tls_context->new_session(descriptor, origin_->host);
-  stream_.emplace(loop_.context(), descriptor, session);
+  stream_.emplace(loop_.reactor(), descriptor, session);
   for (;;) {
     const IoState state = stream_->handshake();
     if (state == IoState::kDone) co_return ClientResult<void>{};

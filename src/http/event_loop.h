@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/executor.h"
+#include "http/reactor.h"
 
 namespace waybill::http {
 
@@ -39,7 +40,8 @@ class EventLoop final : public Executor {
  public:
   static constexpr Duration kTick = std::chrono::milliseconds(100);
 
-  EventLoop(unsigned index, EventLoopHooks hooks);
+  // `busy_poll`: with at most one request under way it looks for news this long before it sleeps.
+  EventLoop(unsigned index, EventLoopHooks hooks, Duration busy_poll = {});
   ~EventLoop() override;  // stop() and join
   EventLoop(const EventLoop&) = delete;
   EventLoop& operator=(const EventLoop&) = delete;
@@ -51,6 +53,7 @@ class EventLoop final : public Executor {
   void post(std::move_only_function<void()> work) override;
 
   [[nodiscard]] boost::asio::io_context& context() noexcept { return context_; }
+  [[nodiscard]] Reactor& reactor() noexcept { return reactor_; }
   [[nodiscard]] unsigned index() const noexcept { return index_; }
   // The one T of this loop, made as T(loop) when it is first asked for and destroyed with the loop, once its
   // thread has ended. This loop's thread only.
@@ -65,6 +68,18 @@ class EventLoop final : public Executor {
     locals_.push_back({&kind, std::move(made)});
     return object;
   }
+
+  // A request that is being answered. This loop's thread only.
+  class UnderWay {
+   public:
+    explicit UnderWay(EventLoop& loop) noexcept : loop_(loop) { ++loop_.under_way_; }
+    ~UnderWay() { --loop_.under_way_; }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    EventLoop& loop_;
+  };
 
   // For the Date header; this loop's thread only.
   [[nodiscard]] std::string_view date() const noexcept { return date_; }
@@ -92,13 +107,17 @@ class EventLoop final : public Executor {
   [[nodiscard]] TimePoint last_tick() const noexcept;
 
  private:
+  void run();
   void schedule_tick(TimePoint due);
   void on_tick(TimePoint due);
 
   const unsigned index_;
   const EventLoopHooks hooks_;
+  const Duration busy_poll_;
+  unsigned under_way_ = 0;
   boost::asio::io_context context_;
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> work_;
+  Reactor reactor_;
   boost::asio::steady_timer timer_;
   std::string date_;
   std::array<char, 64U << 10> read_buffer_;

@@ -51,7 +51,8 @@ struct Server::Impl {
       lanes.push_back(std::make_unique<Lane>());
       lanes.back()->loop = std::make_unique<EventLoop>(
           i,
-          EventLoopHooks{.lag = options.on_lag, .tick = [this](unsigned index) { on_tick(*lanes[index]); }});
+          EventLoopHooks{.lag = options.on_lag, .tick = [this](unsigned index) { on_tick(*lanes[index]); }},
+          options.busy_poll);
     }
   }
 

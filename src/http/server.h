@@ -35,6 +35,7 @@ struct ServerOptions {
   std::optional<TlsFiles> tls =
       {};  // looked at every few seconds; a changed certificate serves the connections that follow
   unsigned threads = 0;  // event loops; 0: one per core
+  Duration busy_poll{};  // of each of them
   std::size_t max_connections = 10'000;
   SessionLimits limits = {};
   Duration stall_threshold = std::chrono::milliseconds(50);

@@ -43,7 +43,7 @@ TimePoint now() noexcept { return std::chrono::steady_clock::now(); }
 Session::Session(EventLoop& loop, int descriptor, const TlsContext* tls, Peer peer,
                  const SessionLimits& limits, Handler& handler, SessionCounters& counters)
     : loop_(loop),
-      stream_(loop.context(), descriptor, tls == nullptr ? nullptr : tls->new_session(descriptor)),
+      stream_(loop.reactor(), descriptor, tls == nullptr ? nullptr : tls->new_session(descriptor)),
       peer_(std::move(peer)),
       limits_(limits),
       handler_(handler),
@@ -202,6 +202,7 @@ void Session::give_back_buffers() {
 }
 
 Task<> Session::answer() {
+  const EventLoop::UnderWay under_way(loop_);
   ++counters_.requests;
   enter(Phase::kHandle, Duration::max());
   cancelled_.store(false, std::memory_order_relaxed);
@@ -407,11 +408,10 @@ Task<> Session::linger() {
 
 void Session::watch_for_hang_up(std::move_only_function<void()> on_hang_up) {
   on_hang_up_ = std::move(on_hang_up);
-  if (watching_) return;
-  watching_ = true;
-  stream_.on_ready(IoState::kWantRead, [self = shared_from_this()](bool readable) {
-    self->watching_ = false;
-    if (readable && self->phase_ == Phase::kHandle && self->stream_.peer_has_closed()) self->hang_up();
+  stream_.watch_peer([this] {
+    loop_.post([self = shared_from_this()] {
+      if (self->phase_ == Phase::kHandle) self->hang_up();
+    });
   });
 }
 
@@ -424,9 +424,7 @@ void Session::hang_up() {
 void Session::check_deadline(TimePoint at) {
   if (websocket_) return websocket_->check_deadlines(at);
   if (phase_ == Phase::kHandle) {
-    // Bytes of a next request end the watch without an end of the connection; from then on it is looked at
-    // here.
-    if (!watching_ && !cancelled() && stream_.peer_has_closed()) hang_up();
+    if (!cancelled() && stream_.peer_has_closed()) hang_up();  // it is not watched by every handler
     return;
   }
   if (phase_ == Phase::kIdle && deadline_ - at < limits_.idle_timeout - kKeepBuffers) give_back_buffers();

@@ -106,7 +106,7 @@ class Session final : public Exchange, public std::enable_shared_from_this<Sessi
 
   Phase phase_ = Phase::kHandshake;
   TimePoint deadline_ = TimePoint::max();
-  bool timed_out_ = false, draining_ = false, aborted_ = false, keep_ = true, watching_ = false;
+  bool timed_out_ = false, draining_ = false, aborted_ = false, keep_ = true;
   bool body_begun_ = false, chunked_ = false, send_early_posted_ = false;
 };
 

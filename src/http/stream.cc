@@ -4,37 +4,32 @@
 #include <cerrno>
 #include <climits>
 
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace waybill::http {
-namespace {
-
-namespace asio = boost::asio;
-using Wait = asio::posix::descriptor_base::wait_type;
-
-constexpr auto kAwait = asio::as_tuple(asio::use_awaitable_t<asio::io_context::executor_type>{});
-
-}  // namespace
-
-Stream::Stream(asio::io_context& context, int descriptor, ssl_st* tls)
-    : descriptor_(context, descriptor), ssl_(tls) {}
+Stream::Stream(Reactor& reactor, int descriptor, ssl_st* tls)
+    : descriptor_(descriptor), ssl_(tls), readiness_(reactor) {}
 
 Stream::~Stream() {
   close();
   if (ssl_ != nullptr) SSL_free(ssl_);
 }
 
+IoState Stream::blocked(IoState what) noexcept {
+  readiness_.set_blocked(way(what));
+  return what;
+}
+
 IoResult Stream::after(int result) {
   switch (SSL_get_error(ssl_, result)) {
     case SSL_ERROR_WANT_READ:
-      return {IoState::kWantRead};
+      return {blocked(IoState::kWantRead)};
     case SSL_ERROR_WANT_WRITE:
-      return {IoState::kWantWrite};
+      return {blocked(IoState::kWantWrite)};
     case SSL_ERROR_ZERO_RETURN:
       return {IoState::kClosed};
     default:
@@ -57,11 +52,14 @@ IoResult Stream::read(char* data, std::size_t size) {
     return result > 0 ? IoResult{IoState::kDone, static_cast<std::size_t>(result)} : after(result);
   }
   for (;;) {
-    const ssize_t got = ::recv(descriptor_.native_handle(), data, size, 0);
-    if (got > 0) return {IoState::kDone, static_cast<std::size_t>(got)};
+    const ssize_t got = ::recv(descriptor_, data, size, 0);
+    if (got > 0) {
+      if (static_cast<std::size_t>(got) < size) readiness_.set_drained();
+      return {IoState::kDone, static_cast<std::size_t>(got)};
+    }
     if (got == 0) return {IoState::kClosed};
     if (errno == EINTR) continue;
-    return {errno == EAGAIN || errno == EWOULDBLOCK ? IoState::kWantRead : IoState::kFailed};
+    return {errno == EAGAIN || errno == EWOULDBLOCK ? blocked(IoState::kWantRead) : IoState::kFailed};
   }
 }
 
@@ -72,26 +70,22 @@ IoResult Stream::write(const char* data, std::size_t size) {
     return result > 0 ? IoResult{IoState::kDone, static_cast<std::size_t>(result)} : after(result);
   }
   for (;;) {
-    const ssize_t put = ::send(descriptor_.native_handle(), data, size, MSG_NOSIGNAL);
+    const ssize_t put = ::send(descriptor_, data, size, MSG_NOSIGNAL);
     if (put >= 0) return {IoState::kDone, static_cast<std::size_t>(put)};
     if (errno == EINTR) continue;
-    return {errno == EAGAIN || errno == EWOULDBLOCK ? IoState::kWantWrite : IoState::kFailed};
+    return {errno == EAGAIN || errno == EWOULDBLOCK ? blocked(IoState::kWantWrite) : IoState::kFailed};
   }
 }
 
-Task<bool> Stream::wait(IoState what) {
-  const Wait wait = what == IoState::kWantWrite ? Wait::wait_write : Wait::wait_read;
-  const auto [error] = co_await descriptor_.async_wait(wait, kAwait);
-  co_return !error;
-}
-
 bool Stream::is_readable() const noexcept {
-  pollfd look = {const_cast<Stream*>(this)->descriptor_.native_handle(), POLLIN, 0};
+  if (readiness_.is_watched() && !readiness_.may_read()) return false;
+  pollfd look = {descriptor_, POLLIN, 0};
   return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
 }
 
 bool Stream::peer_has_closed() const noexcept {
-  pollfd look = {const_cast<Stream*>(this)->descriptor_.native_handle(), POLLRDHUP, 0};
+  if (readiness_.is_watched()) return readiness_.has_hung_up();
+  pollfd look = {descriptor_, POLLRDHUP, 0};
   return ::poll(&look, 1, 0) > 0 && (look.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
@@ -101,25 +95,25 @@ bool Stream::finish_writing() {
     if (SSL_is_init_finished(ssl_) == 1) SSL_shutdown(ssl_);
     ERR_clear_error();
   }
-  return descriptor_.is_open() && ::shutdown(descriptor_.native_handle(), SHUT_WR) == 0;
+  return is_open() && ::shutdown(descriptor_, SHUT_WR) == 0;
 }
 
-void Stream::cancel() {
-  boost::system::error_code ignored;
-  (void)descriptor_.cancel(ignored);
-}
+void Stream::cancel() { readiness_.cancel(); }
 
-int Stream::release() { return descriptor_.release(); }
+int Stream::release() {
+  readiness_.forget(descriptor_, true);
+  return std::exchange(descriptor_, -1);
+}
 
 void Stream::close() {
-  if (!descriptor_.is_open()) return;
+  if (!is_open()) return;
   if (ssl_ != nullptr) {
     ERR_clear_error();
     if (SSL_is_init_finished(ssl_) == 1) SSL_shutdown(ssl_);
     ERR_clear_error();
   }
-  boost::system::error_code ignored;
-  (void)descriptor_.close(ignored);
+  readiness_.forget(descriptor_, false);
+  ::close(std::exchange(descriptor_, -1));
 }
 
 }  // namespace waybill::http

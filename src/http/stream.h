@@ -4,12 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
-#include <string>
+#include <functional>
 #include <utility>
 
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
-
+#include "http/reactor.h"
 #include "http/task.h"
 
 struct ssl_st;  // OpenSSL's SSL
@@ -29,7 +27,7 @@ struct IoResult {
 class Stream {
  public:
   // Takes a connected, non-blocking descriptor, and the TLS session on it; null: plain.
-  Stream(boost::asio::io_context& context, int descriptor, ssl_st* tls);
+  Stream(Reactor& reactor, int descriptor, ssl_st* tls);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -39,16 +37,18 @@ class Stream {
   IoResult write(const char* data, std::size_t size);
 
   // False when cancel() or close() ended the wait.
-  Task<bool> wait(IoState what);
+  Task<bool> wait(IoState what) { return readiness_.wait(descriptor_, way(what)); }
   // The same without a coroutine: calls back with whether the stream became ready, on a later turn of the
   // loop.
-  template <class Callback>
-  void on_ready(IoState what, Callback callback) {
-    using boost::asio::posix::descriptor_base;
-    const auto wait = what == IoState::kWantWrite ? descriptor_base::wait_write : descriptor_base::wait_read;
-    descriptor_.async_wait(wait, [callback = std::move(callback)](
-                                     const boost::system::error_code& error) mutable { callback(!error); });
+  void on_ready(IoState what, Readiness::Callback callback) {
+    readiness_.on_ready(descriptor_, way(what), std::move(callback));
   }
+  // Calls back, within the loop's next turn or at once, when the other side has closed or reset. The callback
+  // may not destroy the stream.
+  void watch_peer(std::move_only_function<void()> on_hang_up) {
+    readiness_.watch_peer(descriptor_, std::move(on_hang_up));
+  }
+  // As far as the loop has been told: of what has come since its last turn nothing is known yet.
   [[nodiscard]] bool is_readable() const noexcept;
   // Whether the other side has closed or reset, seen without taking bytes.
   [[nodiscard]] bool peer_has_closed() const noexcept;
@@ -61,13 +61,18 @@ class Stream {
   // Gives up the descriptor of a plain stream, open as it is.
   [[nodiscard]] int release();
 
-  [[nodiscard]] bool is_open() const noexcept { return descriptor_.is_open(); }
+  [[nodiscard]] bool is_open() const noexcept { return descriptor_ >= 0; }
 
  private:
+  static Readiness::Way way(IoState what) noexcept {
+    return what == IoState::kWantWrite ? Readiness::Way::kWrite : Readiness::Way::kRead;
+  }
   IoResult after(int result);
+  IoState blocked(IoState what) noexcept;
 
-  boost::asio::posix::basic_stream_descriptor<boost::asio::io_context::executor_type> descriptor_;
+  int descriptor_;  // -1: closed
   ssl_st* ssl_ = nullptr;
+  Readiness readiness_;
 };
 
 }  // namespace waybill::http
