@@ -299,6 +299,9 @@ Result<PackedWeights> PackedWeights::open(const std::filesystem::path& path, con
   const std::span headers(reinterpret_cast<const LinearHeader*>(bytes.data() + sizeof header), linears);
   Block block(config, target, bytes.data(), headers);
   if (block.size != bytes.size()) return stale(path, "does not fit the model");
+  // What is never used is not to stay in memory for having been summed up; the rest comes back from the page
+  // cache.
+  file->drop_pages();
   PackedWeights out;
   out.file_ = std::move(*file);
   out.view_ = std::move(block.view);
