@@ -14,6 +14,9 @@ find_library(CLD2_LIBRARY NAMES cld2 REQUIRED)  # has neither a CMake nor a pkg-
 find_path(CLD2_INCLUDE_DIR NAMES cld2/public/compact_lang_det.h REQUIRED)
 add_library(cld2::cld2 UNKNOWN IMPORTED)
 set_target_properties(cld2::cld2 PROPERTIES IMPORTED_LOCATION ${CLD2_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CLD2_INCLUDE_DIR})
+if(NOT WAYBILL_SANITIZE)  # a sanitizer brings its own allocator
+  find_library(TCMALLOC_LIBRARY NAMES tcmalloc_minimal REQUIRED)
+endif()
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 if(WAYBILL_TESTS)
   find_package(GTest REQUIRED)

@@ -66,7 +66,6 @@ class Bench:
         self.direct = gateways.Target("direct", mock_port)
         self.plain = gateways.Target("direct, plain", plain_port)
         self.direct_p99 = {}  # requests/s -> ms
-        self.direct_streams = None
         self.worst_noise = 0.0
 
     def run(self, command, target):
@@ -149,18 +148,21 @@ class Bench:
         return {"open_rps": low}
 
     def streams(self, target):
+        """Pairs of the direct run and the one through the gateway, and their median: the 99th percentile of 600 streams that
+        begin at one instant is that of six connections."""
         def held(which):
             return self.drive(which, "-mode", "stream", "-conns", STREAMS, "-rounds", self.options.rounds,
                               body=which.body(gateways.STREAM_MODEL, stream=True))
 
-        if self.direct_streams is None:
-            self.direct_streams = held(self.direct)
-        direct, through = self.direct_streams, held(target)
+        pairs = [(held(self.direct), held(target)) for _ in range(self.options.rounds)]
 
         def added(what, q):
-            return through[what][q] - direct[what][q] if through[what] else None
+            differences = [through[what][q] - direct[what][q] for direct, through in pairs if through[what]]
+            return statistics.median(differences) if differences else None
 
-        return {"streams_broken": through["broken"], "ttft_added_p50_ms": added("ttft_ms", "p50"), "ttft_added_p99_ms": added("ttft_ms", "p99"),
+        worst = [through["ttft_ms"]["p99"] - direct["ttft_ms"]["p99"] for direct, through in pairs if through["ttft_ms"]]
+        return {"streams_broken": sum(through["broken"] for _, through in pairs), "ttft_added_p50_ms": added("ttft_ms", "p50"),
+                "ttft_added_p99_ms": added("ttft_ms", "p99"), "ttft_added_p99_worst_ms": max(worst, default=None),
                 "frame_added_p99_ms": added("transit_ms", "p99")}
 
     def many_streams(self, target):
@@ -196,6 +198,7 @@ class Bench:
         if target.name == "waybill":
             result |= self.auto(target)
             result |= lanes.measure(target, self, self.options)
+            result["auto_mb"] = target.process.resident_mb()
             result["ledger"] = json.loads(target.admin("/v1/ledger"))
         return {**result, "noise_cpus": self.worst_noise}
 

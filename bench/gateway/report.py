@@ -11,11 +11,13 @@ ROWS = [  # key, title, digits, in ratio to nginx and vllm-router
     ("added_p99_us", "added at one connection, P99, µs", 0, True),
     ("ttft_added_p50_ms", "200 streams: added to the first token, P50, ms", 2, False),
     ("ttft_added_p99_ms", "the same, P99, ms", 2, False),
+    ("ttft_added_p99_worst_ms", "the same, worst of the pairs of runs, ms", 2, False),
     ("frame_added_p99_ms", "added to a frame, P99, ms", 2, False),
     ("streams_broken", "broken streams", 0, False),
     ("idle_mb", "memory, idle, MB", 0, False),
     ("held_mb", "memory at 2,000 streams, MB", 0, False),
     ("held_broken", "of these broken", 0, False),
+    ("auto_mb", "memory at the end, after `model: auto`, MB", 0, False),
     ("noise_cpus", "CPUs that others used (worst)", 2, False),
 ]
 
@@ -58,7 +60,7 @@ def asked(results):
         ("at most 40 µs of CPU a request", f"{ours['cpu_us']:.1f} µs", ours["cpu_us"] <= 40),
         ("added P50 at one connection at most 80 µs", f"{ours['added_p50_us']:.0f} µs", ours["added_p50_us"] <= 80),
         ("added P99 at most 2 × nginx", f"{ours['added_p99_us'] / nginx['added_p99_us']:.2f} ×", ours["added_p99_us"] <= 2 * nginx["added_p99_us"]),
-        ("200 streams: added to the first token P99 under 1 ms, none broken", f"{ours['ttft_added_p99_ms']:.2f} ms, {ours['streams_broken']} broken",
+        ("200 streams: added to the first token P99 under 1 ms, none broken", f"{ours['ttft_added_p99_ms']:.2f} ms (worst of the pairs {ours['ttft_added_p99_worst_ms']:.2f}), {ours['streams_broken']} broken",
          ours["ttft_added_p99_ms"] < 1 and ours["streams_broken"] == 0),
         ("memory idle under 60 MB", f"{ours['idle_mb']:.0f} MB", ours["idle_mb"] < 60),
         ("memory at 2,000 streams under 100 MB", f"{ours['held_mb']:.0f} MB, {ours['held_broken']} broken", ours["held_mb"] < 100 and ours["held_broken"] == 0),
@@ -75,7 +77,7 @@ def text(results, order, options):
     lines = [f"CPU: {waybill_server.cpu_name()}; the gateway on core 0 (one worker, one event loop), the provider and the load on core 1; rates "
              "in front of a provider that gives one fixed answer, the rest in front of the mock provider. The prompt is a "
              f"sentence, the answer 16 tokens. {options.rounds} rounds of {options.seconds} s; in brackets × nginx. Waybill with keys, limits, waybills, metrics and cost "
-             "accounting on, and with the encoder loaded. Command: `make bench-gateway`.", ""]
+             "accounting on, `busy_poll_us: 100`, and with the encoder loaded. Command: `make bench-gateway`.", ""]
     if "nginx" in results:
         lines += table(results, names)
     if {"waybill", "nginx", "vllm-router"} <= set(names):

@@ -5,9 +5,19 @@
 #include <malloc.h>
 #include <sys/resource.h>
 
+// Of gperftools (malloc_extension_c.h), where its allocator is linked in: the program has it, tests and users
+// of the library need not.
+extern "C" __attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
+
 namespace waybill {
 
-void release_free_memory() noexcept { ::malloc_trim(0); }
+void release_free_memory() noexcept {
+  if (MallocExtension_ReleaseFreeMemory != nullptr) {
+    MallocExtension_ReleaseFreeMemory();
+  } else {
+    ::malloc_trim(0);
+  }
+}
 
 void keep_no_large_free_blocks() noexcept {
   constexpr int kLarge = 1 << 20;

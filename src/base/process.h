@@ -9,9 +9,10 @@ namespace waybill {
 // Takes some milliseconds.
 void release_free_memory() noexcept;
 
-// From now on the allocator takes blocks of a megabyte and more from the system and gives them back when they
-// are freed. Left alone it learns to keep blocks of up to 32 MB, in each of its arenas. For a program that
-// meets large blocks now and then; before its other threads are started.
+// From now on the C library's allocator takes blocks of a megabyte and more from the system and gives them
+// back when they are freed; without effect on another one. Left alone it learns to keep blocks of up to 32
+// MB, in each of its arenas. For a program that meets large blocks now and then; before its other threads are
+// started.
 void keep_no_large_free_blocks() noexcept;
 
 // The calling thread, and those that it starts from now on, yield to the others of the program: work at the
