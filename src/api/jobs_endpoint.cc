@@ -18,8 +18,6 @@
 namespace waybill::api {
 namespace {
 
-using store::State;
-
 constexpr unsigned kLookAgain = 1;    // seconds: for Retry-After
 constexpr std::size_t kFewJobs = 64;  // the loops write so many themselves
 

@@ -110,7 +110,8 @@ std::string help_text(const CLI::App& command, const std::string& path, std::siz
   width = std::clamp<std::size_t>(width, 40, 110);
   const std::string summary = summary_of(command);
   std::string out;
-  for (const std::string& line : wrap(path + " - " + summary, width)) out.append(line).append("\n");
+  for (const std::string& line : wrap(fmt::format("{} - {}", path, summary), width))
+    out.append(line).append("\n");
   out += "\n" + usage(command, path);
   if (const std::string details = details_of(command); !details.empty()) {
     out += "\n";

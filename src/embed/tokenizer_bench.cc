@@ -58,8 +58,8 @@ int main(int argc, char** argv) {
       {"Russian", repeated("Подскажите, пожалуйста, как отменить мой заказ и вернуть деньги на карту?", 10)},
       {"Chinese", repeated("请问我如何取消订单并将钱退回到我的银行卡上", 10)},
       {"Korean", repeated("주문을 취소하고 카드로 환불받으려면 어떻게 해야 하나요", 10)},
-      {"10 MB of spaces", std::string(10'000'000, ' ')},
-      {"10 MB, one word", std::string(10'000'000, 'x')},
+      {"10 MB of spaces", std::string().append(10'000'000, ' ')},
+      {"10 MB, one word", std::string().append(10'000'000, 'x')},
       {"10 MB of text", repeated("The quick brown fox jumps over the lazy dog.", 222'222)},
   };
   std::vector<waybill::embed::TokenId> ids;
