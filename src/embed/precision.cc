@@ -56,10 +56,10 @@ std::vector<Isa> available(Precision precision, const CpuFeatures& cpu) {
 }
 
 PrecisionPlan decision_plan(const CpuFeatures& cpu) {
-  const Precision exact = default_precision(cpu);
-  if (exact == Precision::kInt16 && (cpu.avx512_vnni || cpu.avx_vnni))
-    return {.first = Precision::kInt8, .recheck = exact};
-  return {.first = exact, .recheck = std::nullopt};
+  const Precision near = default_precision(cpu);
+  const bool byte_products = cpu.avx512_vnni || cpu.avx_vnni;
+  return {.first = near == Precision::kInt16 && byte_products ? Precision::kInt8 : near,
+          .recheck = Precision::kF32};
 }
 
 Precision default_precision(const CpuFeatures& cpu) {

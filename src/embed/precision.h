@@ -32,16 +32,15 @@ enum class Isa : std::uint8_t { kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf
 // The kernel families that can compute `precision` on this CPU, fastest first; empty if none can.
 [[nodiscard]] std::vector<Isa> available(Precision precision, const CpuFeatures& cpu = cpu_features());
 
-// Which precisions serve decisions: one for every prompt and, where that one is not exact enough by itself,
-// another that decides the close calls once more (route/recheck.h).
+// Which precisions serve decisions: a fast one for every prompt, and the one that embeds the utterances and
+// decides the close calls once more (route/recheck.h).
 struct PrecisionPlan {
-  Precision first = Precision::kF32;
-  std::optional<Precision> recheck;
+  Precision first = Precision::kF32, recheck = Precision::kF32;
 };
 
 // The fastest plan on this CPU whose decisions agree with float32 on at least 99.9 % of the validation texts
-// (docs/decisions/0005; a test measures it): bf16 with AMX, int8 with an int16 recheck where there are 8-bit
-// dot products, int16 otherwise (without them int8 is no faster).
+// (docs/decisions/0005; a test measures it): float32 is asked again after bf16 with AMX, after int8 where
+// there are 8-bit dot products, after int16 otherwise (without them int8 is no faster).
 [[nodiscard]] PrecisionPlan decision_plan(const CpuFeatures& cpu = cpu_features());
 
 // For those who want the embedding itself: the fastest precision that is near float32 in every vector.

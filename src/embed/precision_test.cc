@@ -37,6 +37,18 @@ TEST(PrecisionTest, OfTilesInBf16NeedsTheConversionToo) {
   EXPECT_EQ(default_precision(cpu), Precision::kInt16);
 }
 
+TEST(PrecisionTest, DecidesInTheFastestOneAndAsksFloat32AboutTheCloseCalls) {
+  CpuFeatures cpu = sapphire_rapids();
+  EXPECT_EQ(decision_plan(cpu).first, Precision::kBf16);
+  EXPECT_EQ(decision_plan(cpu).recheck, Precision::kF32);
+  cpu.amx_int8 = cpu.amx_bf16 = false;
+  EXPECT_EQ(decision_plan(cpu).first, Precision::kInt8);
+  EXPECT_EQ(decision_plan(cpu).recheck, Precision::kF32);
+  cpu.avx512_vnni = cpu.avx_vnni = false;
+  EXPECT_EQ(decision_plan(cpu).first, Precision::kInt16);
+  EXPECT_EQ(decision_plan(cpu).recheck, Precision::kF32);
+}
+
 TEST(PrecisionTest, HasKernelsForAllThatACpuCanOffer) {
   for (const Precision precision : kAllPrecisions) {
     for (const Isa isa : available(precision, sapphire_rapids())) {

@@ -87,8 +87,7 @@ struct Router::State {
   config::Config config;
   unsigned threads = 0;
   embed::DecisionModels models;  // the router refers to them
-  // What embed() computes with: the vectors are what the caller wants, so the exact ones.
-  [[nodiscard]] const embed::Model& embedder() const { return models.exact ? *models.exact : *models.first; }
+  embed::EmbeddingModel embeddings;
   std::unique_ptr<::waybill::route::Router> router;
   std::vector<RouteInfo> routes;
   ScratchPool scratch;
@@ -133,6 +132,9 @@ std::expected<Router, Error> Router::load(const std::filesystem::path& config_fi
     auto models = embed::load_decision_models(*wanted);
     if (!models) return std::unexpected(models.error());
     state->models = std::move(*models);
+    auto embeddings = embed::load_embedding_model(*wanted, state->models, state->models.notes);
+    if (!embeddings) return std::unexpected(embeddings.error());
+    state->embeddings = std::move(*embeddings);
 
     ::waybill::route::RouterOptions how;
     how.threads = state->threads;
@@ -178,13 +180,13 @@ std::expected<std::vector<float>, Error> Router::embed(std::string_view text) co
 
 std::expected<std::vector<float>, Error> Router::embed_batch(std::span<const std::string> texts) const {
   return guarded([&]() -> std::expected<std::vector<float>, Error> {
-    return embed::embed_texts(state_->embedder(), texts,
+    return embed::embed_texts(*state_->embeddings.model, texts,
                               ::waybill::route::embedding_text_options(state_->config),
                               texts.size() == 1 ? 1 : state_->threads);
   });
 }
 
-std::size_t Router::dim() const noexcept { return state_->embedder().dim(); }
+std::size_t Router::dim() const noexcept { return state_->embeddings.model->dim(); }
 
 std::span<const RouteInfo> Router::routes() const noexcept { return state_->routes; }
 

@@ -18,6 +18,8 @@ namespace {
 // draws on these splits, with a standard deviation between draws of 0.9, 1.3, 0.5 and 0.4 points. (On the
 // test splits it has 86.5, 89.8, 90.1 and 92.6 %: the validation texts of Banking77, 965 of them, are harder,
 // and one standard error of them alone is 1.2 points.) The floor is that mean less one standard deviation.
+// With 5 shots, where close calls are the most, it is the mean of this head (78.3 and 86.7 %,
+// docs/performance.md) less two.
 struct Case {
   std::string name, folder;
   std::size_t shots;
@@ -25,8 +27,10 @@ struct Case {
   bool out_of_scope;
 };
 
-const std::array kCases = {Case{"Banking77With10", "banking77", 10, 0.830, false},
+const std::array kCases = {Case{"Banking77With5", "banking77", 5, 0.745, false},
+                           Case{"Banking77With10", "banking77", 10, 0.830, false},
                            Case{"Banking77With20", "banking77", 20, 0.863, false},
+                           Case{"Clinc150With5", "clinc150", 5, 0.850, true},
                            Case{"Clinc150With10", "clinc150", 10, 0.900, true},
                            Case{"Clinc150With20", "clinc150", 20, 0.927, true}};
 
@@ -116,24 +120,21 @@ TEST_P(DecisionQualityOf, ThePlanForThisCpuDecidesAsFloat32) {
              GetParam().name, to_string(agreement->precision), planned_models().exact ? " with recheck" : "",
              to_string(agreement->reference), 100 * agreement->same_decision, 100 * agreement->same_route,
              100 * evaluation_of(GetParam()).rechecked);
-  EXPECT_GE(agreement->same_decision, 0.998)
-      << "one text of Banking77's 965 is 0.10 % by itself; see the next test";
+  EXPECT_GE(agreement->same_decision, 0.999) << "of Banking77's 965 texts, not one may differ";
+  EXPECT_LE(evaluation_of(GetParam()).rechecked, 0.04) << "float32 costs some four times as much";
 }
 
-// All decisions of a data set together, 10 and 20 shots: 1,930 and 6,200.
-TEST(DecisionQuality, ThePlanForThisCpuDecidesAsFloat32On999Of1000) {
-  for (const std::string folder : {"banking77", "clinc150"}) {
-    double same = 0, all = 0;
-    for (const Case& what : kCases) {
-      if (what.folder != folder) continue;
-      const Evaluation& evaluation = evaluation_of(what);
-      const auto texts = static_cast<double>(evaluation.metrics.in_scope + evaluation.metrics.out_of_scope);
-      same += evaluation.precision->same_decision * texts;
-      all += texts;
-    }
-    fmt::print("{}: same decision as float32 {:.3f} % of {}\n", folder, 100 * same / all, all);
-    EXPECT_GE(same / all, 0.999) << folder;
+// What remains is what the guard's borders let through, an order below what is allowed of one draw.
+TEST(DecisionQuality, ThePlanForThisCpuDecidesAsFloat32OnAllDrawsTogether) {
+  double same = 0, all = 0;
+  for (const Case& what : kCases) {
+    const Evaluation& evaluation = evaluation_of(what);
+    const auto texts = static_cast<double>(evaluation.metrics.in_scope + evaluation.metrics.out_of_scope);
+    same += evaluation.precision->same_decision * texts;
+    all += texts;
   }
+  fmt::print("same decision as float32: {:.3f} % of {}\n", 100 * same / all, all);
+  EXPECT_GE(same / all, 0.9995);
 }
 
 TEST_P(DecisionQualityOf, TheStaticTierSpeaksForTheEncoderOnlyWhereItAgrees) {

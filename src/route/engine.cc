@@ -49,11 +49,6 @@ bool does_without_encoder(const config::Config& config) {
 
 }  // namespace
 
-const embed::Model& EngineModels::embeddings() const noexcept {
-  if (own_embeddings) return *own_embeddings;
-  return decisions.exact ? *decisions.exact : *decisions.first;
-}
-
 Result<std::unique_ptr<Engine>> load_engine(config::Config config, const EngineOptions& options,
                                             const Engine* previous) {
   std::unique_ptr<Engine> engine(new Engine(std::move(config)));
@@ -119,16 +114,9 @@ Status Engine::load_models(const Engine* previous) {
   if (!decisions) return std::unexpected(with_remedy(std::move(decisions.error()), model_folder_));
   models->decisions = std::move(*decisions);
   notes_.insert(notes_.end(), models->decisions.notes.begin(), models->decisions.notes.end());
-  // A precision that was chosen is the one for embeddings too.
-  const embed::Precision wanted = options->precision.value_or(embed::default_precision());
-  if (models->embeddings().precision() != wanted) {
-    options->precision = wanted;
-    embed::LoadReport report;
-    Result<embed::Model> own = embed::Model::load(*options, &report);
-    if (!own) return std::unexpected(std::move(own.error()));
-    if (!report.cache_note.empty()) notes_.push_back(report.cache_note);
-    models->own_embeddings = std::make_unique<const embed::Model>(std::move(*own));
-  }
+  Result<embed::EmbeddingModel> embeddings = embed::load_embedding_model(*options, models->decisions, notes_);
+  if (!embeddings) return std::unexpected(std::move(embeddings.error()));
+  models->embeddings = std::move(*embeddings);
   models_ = std::move(models);
   return {};
 }

@@ -35,9 +35,7 @@ struct EngineOptions {
 // The models of an encoder section. Immutable.
 struct EngineModels {
   embed::DecisionModels decisions;
-  std::unique_ptr<const embed::Model>
-      own_embeddings;  // null when one of the decision models serves embeddings too
-  [[nodiscard]] const embed::Model& embeddings() const noexcept;
+  embed::EmbeddingModel embeddings;
 };
 
 // One loaded configuration with its models, router, computing threads and services. A reload makes another
@@ -64,7 +62,7 @@ class Engine {
   // For what takes longer than an event loop may compute.
   [[nodiscard]] WorkerPool& texts() const noexcept { return *texts_; }
   [[nodiscard]] const embed::Model& decision_model() const noexcept { return *models_->decisions.first; }
-  [[nodiscard]] const embed::Model& embedding_model() const noexcept { return models_->embeddings(); }
+  [[nodiscard]] const embed::Model& embedding_model() const noexcept { return *models_->embeddings.model; }
   // What clients call the embedding model: the name of its folder. Empty: there is none.
   [[nodiscard]] const std::string& model_name() const noexcept { return model_name_; }
   // What was odd about the load: "models/x is not there; using ...", cache files that could not be written.

@@ -9,16 +9,18 @@
 namespace waybill::route {
 
 // Low precision moves an embedding a little, and only a decision that was close to begin with can tip over.
-// So a prompt is first encoded by a fast model (int8); when its decision is closer to a border than three
-// standard deviations of the noise, it is encoded once more by the exact model (int16), on whose vectors the
-// head was fitted. That happens to some 3 % of prompts (docs/decisions/0005).
+// So a prompt is first encoded by a fast model (int8); when its decision is closer to a border than two
+// standard deviations of the noise, it is encoded once more by the exact model (float32), on whose vectors
+// the head was fitted. That happens to some 2 % of prompts (docs/decisions/0005).
 //
 // A decision has two borders: the lead of the best route over the second, and the threshold of the best
 // route. The noise in both is measured at load, in log-odds, on utterances that were encoded by both models.
 // Immutable.
 class RecheckGuard {
  public:
-  static constexpr float kDeviations = 3;
+  // Near a border, decisions lie at all distances alike; so of those that normal noise tips over, the share
+  // phi(2) / phi(0) - 2 Q(2) / phi(0) = 2 % lie further from it than two deviations.
+  static constexpr float kDeviations = 2;
   static constexpr std::size_t kMaxSamples = 200;  // utterances that it is measured on
 
   RecheckGuard() = default;  // nothing is close
