@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "base/suggest.h"
 #include "http/request.h"
@@ -37,12 +36,13 @@ Error unknown_parameter(const Endpoint& endpoint, const std::string& name,
                         const std::vector<std::string_view>& known) {
   const std::string shown = name.substr(0, kMostShown);
   const std::string likely = did_you_mean(shown, known);
-  const std::string takes =
-      known.empty() ? "It takes none." : fmt::format("It takes {}.", fmt::join(known, ", "));
+  std::string takes;
+  for (const std::string_view each : known)
+    takes += fmt::format("{}{}{}", takes.empty() ? "" : ", ", each, each.ends_with('.') ? "NAME" : "");
   return {.code = ErrorCode::kInvalidInput,
-          .message = fmt::format("Unknown query parameter \"{}\" of {} {}{} {}", shown,
+          .message = fmt::format("Unknown query parameter \"{}\" of {} {}{} It takes {}.", shown,
                                  http::to_string(endpoint.method), endpoint.path,
-                                 likely.empty() ? "." : likely, takes),
+                                 likely.empty() ? "." : likely, takes.empty() ? "none" : takes),
           .field = shown};
 }
 

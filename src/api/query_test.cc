@@ -56,6 +56,7 @@ TEST(Query, MetadataHasNamesOfItsOwn) {
   EXPECT_TRUE(check_query(at(Method::kGet, "/v1/jobs"), "metadata.customer=7&metadata.limit=8"));
   EXPECT_EQ(error_of("/v1/jobs", "metadata.=7").field, "metadata.");
   EXPECT_EQ(error_of("/v1/jobs", "metadata=7").field, "metadata");
+  EXPECT_THAT(error_of("/v1/jobs", "x=7").message, HasSubstr("limit, metadata.NAME."));
   EXPECT_EQ(error_of("/v1/jobs", "metadata.a=7&metadata.a=8").field, "metadata.a");
   EXPECT_EQ(error_of("/v1/requests", "metadata.a=7").field, "metadata.a");
 }
