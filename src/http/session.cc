@@ -164,24 +164,19 @@ Task<bool> Session::read_more() {
   for (;;) {
     const std::span<char> buffer = loop_.read_buffer();
     const IoResult got = stream_.read(buffer.data(), buffer.size());
+    // What is here came in time: the loop may not have run for a while.
+    if (got.state != IoState::kWantRead && got.state != IoState::kWantWrite) timed_out_ = false;
     if (got.state == IoState::kDone) {
       in_.append(buffer.data(), got.bytes);
       co_return true;
     }
-    if (got.state == IoState::kClosed || got.state == IoState::kFailed) co_return false;
-    if (timed_out_ || aborted_) co_return false;
-    const bool ready = co_await stream_.wait(got.state);
-    if (aborted_) co_return false;
-    // Bytes that came while its time ran out came in time: the loop may not have run for a while.
-    if (timed_out_ && stream_.is_readable()) {
-      timed_out_ = false;
-      continue;
-    }
+    if (got.state == IoState::kClosed || got.state == IoState::kFailed || aborted_) co_return false;
     if (timed_out_) {
       if (phase_ == Phase::kIdle && !draining_) ++counters_.timed_out_idle;
       co_return false;
     }
-    if (!ready) co_return false;
+    const bool ready = co_await stream_.wait(got.state);
+    if (aborted_ || (!ready && !timed_out_)) co_return false;
   }
 }
 
