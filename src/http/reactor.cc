@@ -78,8 +78,9 @@ Readiness::~Readiness() {
   if (reactor_ != nullptr && watched_ != 0) reactor_->unlink(*this);
 }
 
-void Readiness::register_for(int descriptor, std::uint32_t events) {
-  events |= EPOLLIN | EPOLLRDHUP | EPOLLET;
+void Readiness::register_for(int descriptor, Way way) {
+  std::uint32_t events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+  if (way == Way::kWrite) events |= EPOLLOUT;
   if (reactor_ == nullptr || (watched_ & events) == events) return;
   epoll_event event{};
   event.events = watched_ | events;
@@ -91,8 +92,7 @@ void Readiness::register_for(int descriptor, std::uint32_t events) {
   watched_ = event.events;
 }
 
-void Readiness::expect(int descriptor, Way way, Callback callback) {
-  register_for(descriptor, way == Way::kWrite ? static_cast<std::uint32_t>(EPOLLOUT) : 0U);
+void Readiness::expect(Way way, Callback callback) {
   Callback& slot = way == Way::kRead ? reader_ : writer_;
   if (!slot) {
     slot = std::move(callback);
@@ -107,10 +107,10 @@ void Readiness::expect(int descriptor, Way way, Callback callback) {
 Task<bool> Readiness::wait(int descriptor, Way way) {
   if (descriptor < 0) co_return false;
   if (is_ready(way)) co_return true;
+  register_for(descriptor, way);  // here, where an exception is one of the coroutine, not of the loop
   constexpr asio::use_awaitable_t<asio::io_context::executor_type> token{};
-  auto begin = [this, descriptor, way](auto handler) {
-    expect(descriptor, way,
-           [handler = std::move(handler)](bool ready) mutable { std::move(handler)(ready); });
+  auto begin = [this, way](auto handler) {
+    expect(way, [handler = std::move(handler)](bool ready) mutable { std::move(handler)(ready); });
   };
   const bool ready = co_await asio::async_initiate<decltype(token), void(bool)>(std::move(begin), token);
   co_return ready;
@@ -118,7 +118,10 @@ Task<bool> Readiness::wait(int descriptor, Way way) {
 
 void Readiness::on_ready(int descriptor, Way way, Callback callback) {
   const bool open = descriptor >= 0;
-  if (open && !is_ready(way)) return expect(descriptor, way, std::move(callback));
+  if (open && !is_ready(way)) {
+    register_for(descriptor, way);
+    return expect(way, std::move(callback));
+  }
   if (reactor_ == nullptr) return;
   asio::post(reactor_->context_, [callback = std::move(callback), open]() mutable { callback(open); });
 }
@@ -131,7 +134,7 @@ void Readiness::cancel() {
 }
 
 void Readiness::watch_peer(int descriptor, std::move_only_function<void()> on_hang_up) {
-  register_for(descriptor, 0);
+  register_for(descriptor, Way::kRead);
   on_hang_up_ = std::move(on_hang_up);
   if (hung_up_ && on_hang_up_) on_hang_up_();
 }
@@ -139,6 +142,7 @@ void Readiness::watch_peer(int descriptor, std::move_only_function<void()> on_ha
 void Readiness::happened(std::uint32_t events) {
   const bool hangs_up = !hung_up_ && (events & kHangUp) != 0;
   hung_up_ = hung_up_ || hangs_up;
+  urgent_ = urgent_ || (events & EPOLLPRI) != 0;
   readable_ = readable_ || (events & (EPOLLIN | kHangUp)) != 0;
   writable_ = writable_ || (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0;
   if (hangs_up && on_hang_up_) on_hang_up_();
@@ -150,13 +154,15 @@ void Readiness::happened(std::uint32_t events) {
   if (writer) writer(true);
 }
 
-void Readiness::forget(int descriptor, bool stays_open) noexcept {
+// To close the descriptor would not be enough: a child process that was forked meanwhile may have the same
+// socket, and the events would go on, for an object that is gone.
+void Readiness::forget(int descriptor) noexcept {
   cancel();
   if (watched_ == 0 || reactor_ == nullptr) return;
   reactor_->unlink(*this);
-  if (stays_open) ::epoll_ctl(reactor_->epoll_.native_handle(), EPOLL_CTL_DEL, descriptor, nullptr);
+  ::epoll_ctl(reactor_->epoll_.native_handle(), EPOLL_CTL_DEL, descriptor, nullptr);
   watched_ = 0;
-  readable_ = writable_ = hung_up_ = false;
+  readable_ = writable_ = hung_up_ = urgent_ = false;
 }
 
 }  // namespace waybill::http

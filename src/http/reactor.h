@@ -54,10 +54,12 @@ class Readiness {
 
   // It was tried and would have blocked.
   void set_blocked(Way way) noexcept { (way == Way::kRead ? readable_ : writable_) = false; }
-  // All that was there has been read. The end, if it is known of, is still to be read.
-  void set_drained() noexcept { readable_ = hung_up_; }
+  // A read came back with less than was asked for: all that was there has been read. Not so the end, if it is
+  // known of, and what is behind urgent data (tcp(7)), where a read ends too.
+  void set_drained() noexcept { readable_ = hung_up_ || urgent_; }
 
-  // False when the wait was ended by cancel().
+  // False when the wait was ended by cancel(). Throws std::system_error where the socket cannot be watched,
+  // as do on_ready() and watch_peer().
   Task<bool> wait(int descriptor, Way way);
   // The same without a coroutine: calls back on a later turn of the loop.
   void on_ready(int descriptor, Way way, Callback callback);
@@ -75,13 +77,13 @@ class Readiness {
   [[nodiscard]] bool has_hung_up() const noexcept { return hung_up_; }
 
   // The descriptor is about to be closed or given away.
-  void forget(int descriptor, bool stays_open) noexcept;
+  void forget(int descriptor) noexcept;
 
  private:
   friend class Reactor;
 
-  void register_for(int descriptor, std::uint32_t events);
-  void expect(int descriptor, Way way, Callback callback);
+  void register_for(int descriptor, Way way);
+  void expect(Way way, Callback callback);
   void happened(std::uint32_t events);
   [[nodiscard]] bool is_ready(Way way) const noexcept { return way == Way::kRead ? readable_ : writable_; }
 
@@ -90,7 +92,7 @@ class Readiness {
   std::move_only_function<void()> on_hang_up_;
   Readiness *before_ = nullptr, *after_ = nullptr;
   std::uint32_t watched_ = 0;  // epoll's bits
-  bool readable_ = false, writable_ = false, hung_up_ = false;
+  bool readable_ = false, writable_ = false, hung_up_ = false, urgent_ = false;
 };
 
 }  // namespace waybill::http

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include <boost/asio/co_spawn.hpp>
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,6 +27,7 @@ class Pair {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) ::abort();
     stream.emplace(loop.reactor(), ends[0], nullptr);
+    descriptor = ends[0];
     peer_ = ends[1];
   }
   ~Pair() { hang_up(); }
@@ -43,6 +46,7 @@ class Pair {
   }
 
   std::optional<Stream> stream;
+  int descriptor = -1;  // the stream's
 
  private:
   int peer_ = -1;
@@ -211,6 +215,66 @@ TEST_F(ReactorTest, ADescriptorThatWasGivenAwayIsNotWatchedAnyMore) {
   Stream again(loop_->reactor(), descriptor, nullptr);
   pair.send("x");
   EXPECT_EQ(*wait(again, IoState::kWantRead), true);
+}
+
+TEST_F(ReactorTest, WhatCameSinceTheLastTurnIsReadableButNotKnownOf) {
+  Pair pair(*loop_);
+  const Ended ended = wait(*pair.stream, IoState::kWantRead);
+  EXPECT_FALSE(pair.stream->is_readable());
+  pair.send("x");
+  EXPECT_FALSE(pair.stream->is_known_readable());
+  EXPECT_TRUE(pair.stream->is_readable());
+  turn();
+  EXPECT_TRUE(pair.stream->is_known_readable());
+}
+
+TEST_F(ReactorTest, AClosedStreamIsNotToldWhateverElseHasTheSocket) {
+  Pair pair(*loop_);
+  int told = 0;
+  pair.stream->watch_peer([&told] { ++told; });
+  const int of_a_child = ::dup(pair.descriptor);
+  pair.stream->close();
+  pair.hang_up();
+  turn();
+  EXPECT_EQ(told, 0);
+  ::close(of_a_child);
+}
+
+TEST_F(ReactorTest, ASocketThatCannotBeWatchedIsAnExceptionOfWhoWaits) {
+  Stream file(loop_->reactor(), ::open("/dev/null", O_RDWR | O_CLOEXEC), nullptr);
+  std::exception_ptr thrown;
+  boost::asio::co_spawn(loop_->context(), file.wait(IoState::kWantRead),
+                        [&thrown](std::exception_ptr error, bool /*ready*/) { thrown = std::move(error); });
+  EXPECT_NO_THROW(turn());
+  EXPECT_TRUE(thrown);
+}
+
+// A read ends at urgent data, with more behind it for which no event comes.
+TEST_F(ReactorTest, BytesBehindUrgentDataEndAWait) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(listener, at, size), 0);
+  ASSERT_EQ(::listen(listener, 1), 0);
+  ASSERT_EQ(::getsockname(listener, at, &size), 0);
+  const int peer = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::connect(peer, at, size), 0);
+  Stream stream(loop_->reactor(), ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC),
+                nullptr);
+  const Ended first = wait(stream, IoState::kWantRead);
+  ASSERT_EQ(::send(peer, "before", 6, 0), 6);
+  ASSERT_EQ(::send(peer, "!", 1, MSG_OOB), 1);
+  ASSERT_EQ(::send(peer, "behind", 6, 0), 6);
+  turn();
+  EXPECT_EQ(*first, true);
+  EXPECT_EQ(read(stream).bytes, 6U);
+  EXPECT_EQ(*wait(stream, IoState::kWantRead), true);
+  EXPECT_EQ(read(stream).bytes, 6U);
+  ::close(peer);
+  ::close(listener);
 }
 
 TEST_F(ReactorTest, WhatStillWaitsEndsWithTheLoop) {

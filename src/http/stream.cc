@@ -78,7 +78,6 @@ IoResult Stream::write(const char* data, std::size_t size) {
 }
 
 bool Stream::is_readable() const noexcept {
-  if (readiness_.is_watched() && !readiness_.may_read()) return false;
   pollfd look = {descriptor_, POLLIN, 0};
   return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
 }
@@ -101,7 +100,7 @@ bool Stream::finish_writing() {
 void Stream::cancel() { readiness_.cancel(); }
 
 int Stream::release() {
-  readiness_.forget(descriptor_, true);
+  readiness_.forget(descriptor_);
   return std::exchange(descriptor_, -1);
 }
 
@@ -112,7 +111,7 @@ void Stream::close() {
     if (SSL_is_init_finished(ssl_) == 1) SSL_shutdown(ssl_);
     ERR_clear_error();
   }
-  readiness_.forget(descriptor_, false);
+  readiness_.forget(descriptor_);
   ::close(std::exchange(descriptor_, -1));
 }
 
