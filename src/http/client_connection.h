@@ -69,7 +69,7 @@ class ClientConnection {
   // The response was read to its end and another request may follow on this connection.
   [[nodiscard]] bool is_reusable() const noexcept;
   // A kept connection on which the other side has sent an end, or anything, as far as the loop has been told.
-  [[nodiscard]] bool is_stale() const noexcept { return stream_ && stream_->is_known_readable(); }
+  [[nodiscard]] bool is_stale() const noexcept { return stream_ && stream_->is_readable(); }
   void start_reuse() noexcept;
 
   // Ends what waits with kCancelled, and everything that follows.

@@ -78,6 +78,7 @@ IoResult Stream::write(const char* data, std::size_t size) {
 }
 
 bool Stream::is_readable() const noexcept {
+  if (readiness_.is_watched() && !readiness_.may_read()) return false;
   pollfd look = {descriptor_, POLLIN, 0};
   return ::poll(&look, 1, 0) > 0 && (look.revents & POLLIN) != 0;
 }

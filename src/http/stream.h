@@ -48,13 +48,9 @@ class Stream {
   void watch_peer(std::move_only_function<void()> on_hang_up) {
     readiness_.watch_peer(descriptor_, std::move(on_hang_up));
   }
-  // Whether there is something to read, or the end; asks the system.
+  // As far as the loop has been told: of what has come since its last turn nothing is known yet. To read is
+  // the way to know more.
   [[nodiscard]] bool is_readable() const noexcept;
-  // The same without a system call where the loop has been told of nothing. What has come since its last turn
-  // is not known yet.
-  [[nodiscard]] bool is_known_readable() const noexcept {
-    return (!readiness_.is_watched() || readiness_.may_read()) && is_readable();
-  }
   // Whether the other side has closed or reset, seen without taking bytes.
   [[nodiscard]] bool peer_has_closed() const noexcept;
 
