@@ -7,7 +7,11 @@
 
 // Of gperftools (malloc_extension_c.h), where its allocator is linked in: the program has it, tests and users
 // of the library need not.
-extern "C" __attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
+extern "C" {
+__attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
+__attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);
+__attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, std::size_t* value);
+}
 
 namespace waybill {
 
@@ -17,6 +21,13 @@ void release_free_memory() noexcept {
   } else {
     ::malloc_trim(0);
   }
+}
+
+void release_memory_beyond(std::size_t kept, std::size_t most) noexcept {
+  if (MallocExtension_GetNumericProperty == nullptr || MallocExtension_ReleaseToSystem == nullptr) return;
+  std::size_t free = 0;
+  if (MallocExtension_GetNumericProperty("tcmalloc.pageheap_free_bytes", &free) == 0 || free <= kept) return;
+  MallocExtension_ReleaseToSystem(std::min(free - kept, most));
 }
 
 void keep_no_large_free_blocks() noexcept {

@@ -1,6 +1,7 @@
 // What a program asks of the system for itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace waybill {
@@ -8,6 +9,10 @@ namespace waybill {
 // Returns memory that was freed but is kept by the allocator; after work that needed much of it for a while.
 // Takes some milliseconds.
 void release_free_memory() noexcept;
+
+// Returns up to `most` bytes of what tcmalloc keeps free beyond `kept`. Other threads that need more memory
+// wait meanwhile. Without effect on another allocator.
+void release_memory_beyond(std::size_t kept, std::size_t most) noexcept;
 
 // From now on the C library's allocator takes blocks of a megabyte and more from the system and gives them
 // back when they are freed; without effect on another one. Left alone it learns to keep blocks of up to 32

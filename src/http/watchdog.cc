@@ -13,6 +13,7 @@ namespace {
 
 constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr auto kLookNowAndThen = std::chrono::seconds(2);  // at files and memory
+constexpr std::size_t kKeptFree = 16U << 20, kGivenBackAtOnce = 64U << 20;
 constexpr std::size_t kManyConnections = 64;
 
 std::filesystem::file_time_type changed(const std::filesystem::path& file) {
@@ -95,9 +96,10 @@ void Watchdog::check_loops() {
   }
 }
 
-// The allocator keeps what connections have freed. It is given back when most of them have ended, and not
-// while they come and go: they would only ask for it again.
+// Large blocks that were freed do not stay. And the allocator keeps what connections have freed: that is
+// given back when most of them have ended, and not while they come and go: they would only ask for it again.
 void Watchdog::check_memory() {
+  release_memory_beyond(kKeptFree, kGivenBackAtOnce);
   const std::size_t open = connections_.load(std::memory_order_relaxed);
   most_connections_ = std::max(most_connections_, open);
   if (most_connections_ < kManyConnections || open > most_connections_ / 2) return;
