@@ -162,6 +162,8 @@ Precision Model::precision() const noexcept { return impl_->target.precision; }
 Isa Model::isa() const noexcept { return impl_->target.isa; }
 const std::filesystem::path& Model::folder() const noexcept { return impl_->folder.path; }
 
+void Model::drop_pages() const noexcept { impl_->weights.drop_pages(); }
+
 std::uint64_t Model::hash() const noexcept {
   const std::uint64_t parts[] = {impl_->target.fingerprint,
                                  static_cast<std::uint64_t>(impl_->target.precision),

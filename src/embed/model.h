@@ -77,6 +77,10 @@ class Model {
   // Identifies weights, tokenizer and precision: embeddings cached under another hash are not reused.
   [[nodiscard]] std::uint64_t hash() const noexcept;
 
+  // After work that is not done again soon: the weights' pages leave memory where they are mapped from the
+  // cache file, and come back as they are used. Thread-safe.
+  void drop_pages() const noexcept;
+
  private:
   struct Impl;
   explicit Model(std::unique_ptr<Impl> impl);

@@ -70,6 +70,9 @@ class PackedWeights {
   // Writes a cache file, so that others see the old one or the whole new one.
   [[nodiscard]] Status save(const std::filesystem::path& path) const;
 
+  // Lets go of the pages of a cache file; they come back when they are used.
+  void drop_pages() const noexcept { file_.drop_pages(); }
+
   [[nodiscard]] const WeightsView& view() const noexcept { return view_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return block().size(); }
 

@@ -85,6 +85,8 @@ Status Router::Impl::build(const config::Config& config, const RouterOptions& op
   stats.leave_one_out_accuracy = head->statistics().accuracy;
   for (std::size_t i = 0; i < routes.size(); ++i) routes[i].threshold = head->thresholds()[i];
   fit_guard(config, options);
+  // It embedded the utterances, once for all; close calls are few.
+  if (exact != nullptr && stats.embedded != 0) exact->drop_pages();
   start_static(config, options, head_settings);
   return {};
 }
@@ -161,6 +163,7 @@ void Router::Impl::start_static(const config::Config& config, const RouterOption
     head_settings.stop = stop;
     make(embed::StaticTable::load_or_distill(reference(), threads, {}, nullptr, stop), head_settings,
          FitMode::kFit);
+    if (exact != nullptr) exact->drop_pages();
     release_free_memory();
   });
 }
