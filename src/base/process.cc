@@ -7,11 +7,13 @@
 
 // Of gperftools (malloc_extension_c.h), where its allocator is linked in: the program has it, tests and users
 // of the library need not.
+// NOLINTBEGIN(readability-identifier-naming): the names are gperftools'
 extern "C" {
 __attribute__((weak)) void MallocExtension_ReleaseFreeMemory();
 __attribute__((weak)) void MallocExtension_ReleaseToSystem(std::size_t bytes);
 __attribute__((weak)) int MallocExtension_GetNumericProperty(const char* property, std::size_t* value);
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace waybill {
 
